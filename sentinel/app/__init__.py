@@ -1,0 +1,1 @@
+"""Wiring only: builds running things from the parts (spec 07)."""

@@ -1,0 +1,1 @@
+"""Before the turn: fetch. After it: deliver (spec 02 section 4)."""

@@ -1,0 +1,1 @@
+"""The Room port over the wire (spec 01)."""
