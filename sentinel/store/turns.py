@@ -1,0 +1,451 @@
+"""The journal on disk: turns, their parts, and what their end means for the triggers. One transaction a step.
+
+Every method that changes a state goes through `core.journal.advance`: a step that the table does not know raises.
+Source: spec 02 section 4 "Journal states".
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection, Row
+
+from pydantic import TypeAdapter
+
+from sentinel.core.errors import Damaged
+from sentinel.core.journal import DELIVERING, UNFINISHED, State, Step, Unfinished, advance
+from sentinel.core.model import Outgoing
+from sentinel.core.outcome import Failure, Usage
+from sentinel.store.database import Database
+from sentinel.store.threads import Completed, complete
+
+_OUTGOING = TypeAdapter(Outgoing)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """One attempt to answer a batch, or one notice of the program's own (`kind` "notice")."""
+
+    id: str
+    kind: str
+    cid: str
+    key_id: str
+    generation: int
+    batch: tuple[str, ...]
+    state: State
+    attempt: int
+    snapshot: int
+    pid: int | None
+    started: int | None
+    thread: str | None
+    ready_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartRecord:
+    """One post of a turn: its exact content, and how far it came."""
+
+    turn_id: str
+    part: int
+    outgoing: Outgoing
+    state: State
+    attempt: int
+    anchor: int
+    server_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerChange:
+    """What a failed turn means for one trigger. `None` leaves a field as it is."""
+
+    message_id: str
+    state: State
+    ready_at: float | None = None
+    alone: bool | None = None
+    failures: int | None = None
+    rates: int | None = None
+    cut_thread: str | None = None
+    cuts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRecord:
+    """The counters of one trigger."""
+
+    message_id: str
+    cid: str
+    seq: int
+    state: State
+    by_persona: bool
+    alone: bool
+    failures: int
+    rates: int
+    generation: int
+    cut_thread: str | None
+    cuts: int
+    queued_at: float
+
+
+_TURN_COLUMNS = (
+    "id, kind, cid, key_id, generation, batch, state, attempt, snapshot, pid, started, thread, ready_at"
+)
+_PART_COLUMNS = "turn_id, part, outgoing, state, attempt, anchor, server_id"
+_TRIGGER_COLUMNS = (
+    "message_id, cid, seq, state, by_persona, alone, failures, rates, generation, cut_thread, cuts, queued_at"
+)
+
+
+class Turns:
+    """The worker's side of `state.db`."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def begin(
+        self,
+        turn_id: str,
+        triggers: Sequence[TriggerRecord],
+        *,
+        snapshot: int,
+        thread: str | None,
+        now: float,
+    ) -> None:
+        """Record `running` for a batch, before its executor is started."""
+        first = triggers[0]
+        ids = [one.message_id for one in triggers]
+        attempt = 1 + max(one.failures + one.cuts for one in triggers)
+        with self._db.transaction() as write:
+            for one in triggers:
+                advance(one.state, Step.START)
+                write.execute(
+                    "UPDATE triggers SET state = ?, turn_id = ? WHERE message_id = ?",
+                    (State.RUNNING, turn_id, one.message_id),
+                )
+            write.execute(
+                "INSERT INTO turns (id, kind, cid, key_id, generation, batch, state, attempt, snapshot, by_persona,"
+                " thread, started_at) VALUES (?, 'answer', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    turn_id,
+                    first.cid,
+                    first.message_id,
+                    first.generation,
+                    json.dumps(ids),
+                    State.RUNNING,
+                    attempt,
+                    snapshot,
+                    all(one.by_persona for one in triggers),
+                    thread,
+                    now,
+                ),
+            )
+
+    def spawned(self, turn_id: str, *, pid: int, started: int, command: str, now: float) -> None:
+        """Record the executor's process, so that a later start can find it."""
+        with self._db.transaction() as write:
+            write.execute(
+                "UPDATE turns SET pid = ?, started = ?, exec = ?, spawned_at = ? WHERE id = ?",
+                (pid, started, command, now, turn_id),
+            )
+
+    def tentative_thread(self, turn_id: str, thread: str) -> None:
+        """Record the thread that the executor named; it becomes the conversation's when the turn completes."""
+        with self._db.transaction() as write:
+            write.execute("UPDATE turns SET thread = ? WHERE id = ?", (thread, turn_id))
+
+    def draft(self, turn_id: str, parts: Sequence[Outgoing], done: Completed, *, now: float) -> None:
+        """Keep the exact posts of a turn, and its thread; from here on its executor never runs again."""
+        record = self.get(turn_id)
+        told = done.usage or Usage()
+        with self._db.transaction() as write:
+            self._put_parts(write, turn_id, parts)
+            complete(write, record.cid, done)
+            write.execute(
+                "UPDATE turns SET state = ?, thread = ?, answered_at = ?, input_tokens = ?, cached_tokens = ?,"
+                " output_tokens = ?, reasoning_tokens = ?, cost_usd = ? WHERE id = ?",
+                (
+                    advance(record.state, Step.DRAFT),
+                    done.thread,
+                    now,
+                    told.input_tokens,
+                    told.cached_tokens,
+                    told.output_tokens,
+                    told.reasoning_tokens,
+                    told.cost_usd,
+                    turn_id,
+                ),
+            )
+
+    def draft_notice(self, turn_id: str, cid: str, key_id: str, outgoing: Outgoing, *, now: float) -> bool:
+        """Keep a notice of the program's own; False when this very notice (by `key_id`) was drafted before."""
+        with self._db.transaction() as write:
+            if write.execute(
+                "SELECT 1 FROM turns WHERE kind = 'notice' AND key_id = ?", (key_id,)
+            ).fetchone():
+                return False
+            write.execute(
+                "INSERT INTO turns (id, kind, cid, key_id, generation, batch, state, attempt, snapshot, started_at)"
+                " VALUES (?, 'notice', ?, ?, 0, '[]', ?, 1, 0, ?)",
+                (turn_id, cid, key_id, advance(State.SEEN, Step.DRAFT), now),
+            )
+            self._put_parts(write, turn_id, [outgoing])
+        return True
+
+    def lapse(self, turn_id: str, *, now: float) -> None:
+        """A notice whose cause is over before anything of it was sent."""
+        self._end(turn_id, Step.LAPSE, now=now)
+
+    def sending(self, turn_id: str, part: int, *, anchor: int) -> None:
+        """Record, before the first byte leaves, that a post may be on its way."""
+        with self._db.transaction() as write:
+            state = self._step_part(write, turn_id, part, Step.SEND)
+            write.execute(
+                "UPDATE parts SET attempt = attempt + 1, anchor = ? WHERE turn_id = ? AND part = ?",
+                (anchor, turn_id, part),
+            )
+            write.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
+
+    def posted(self, turn_id: str, part: int, server_id: str, *, now: float) -> None:
+        """Record the id that the server gave."""
+        with self._db.transaction() as write:
+            state = self._step_part(write, turn_id, part, Step.ACKNOWLEDGE)
+            write.execute(
+                "UPDATE parts SET server_id = ? WHERE turn_id = ? AND part = ?", (server_id, turn_id, part)
+            )
+            write.execute("UPDATE turns SET state = ?, posted_at = ? WHERE id = ?", (state, now, turn_id))
+
+    def read_back(self, turn_id: str, part: int) -> None:
+        """Record that the part was found on the server, equal."""
+        with self._db.transaction() as write:
+            self._step_part(write, turn_id, part, Step.READ_BACK)
+
+    def verified(self, turn_id: str, *, unanswered: Sequence[str], now: float) -> None:
+        """End a turn whose every part was read back. Triggers in `unanswered` wait again (an adopted answer)."""
+        record = self.get(turn_id)
+        with self._db.transaction() as write:
+            left = write.execute(
+                "SELECT count(*) FROM parts WHERE turn_id = ? AND state NOT IN (?, ?)",
+                (turn_id, State.VERIFIED, State.MOOT),
+            ).fetchone()[0]
+            if left:
+                raise Damaged(f"turn {turn_id} was to be verified with {left} parts that were not read back")
+            state = advance(record.state, Step.READ_BACK)
+            write.execute("UPDATE turns SET state = ?, ended_at = ? WHERE id = ?", (state, now, turn_id))
+            for message_id in record.batch:
+                state = State.SEEN if message_id in unanswered else State.VERIFIED
+                write.execute("UPDATE triggers SET state = ? WHERE message_id = ?", (state, message_id))
+            write.execute(
+                "UPDATE conversations SET answered = max(answered, coalesce((SELECT max(seq) FROM triggers"
+                " WHERE turn_id = ? AND state = ?), 0)) WHERE cid = ?",
+                (turn_id, State.VERIFIED, record.cid),
+            )
+
+    def adopt(self, turn_id: str, part: int, server_id: str) -> None:
+        """Another text of ours stands under the nonce: it *is* the answer. Our draft is kept, and never sent."""
+        with self._db.transaction() as write:
+            state = self._step_part(write, turn_id, part, Step.ACKNOWLEDGE)
+            self._step_part(write, turn_id, part, Step.READ_BACK)
+            write.execute(
+                "UPDATE parts SET server_id = ? WHERE turn_id = ? AND part = ?", (server_id, turn_id, part)
+            )
+            write.execute(
+                "UPDATE parts SET state = ? WHERE turn_id = ? AND state = ?",
+                (advance(State.DRAFTED, Step.LAPSE), turn_id, State.DRAFTED),
+            )
+            write.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
+
+    def postpone(self, turn_id: str, *, ready_at: float) -> None:
+        """Try the delivery of this turn again later."""
+        with self._db.transaction() as write:
+            write.execute("UPDATE turns SET ready_at = ? WHERE id = ?", (ready_at, turn_id))
+
+    def end(
+        self,
+        turn_id: str,
+        step: Step,
+        changes: Sequence[TriggerChange],
+        *,
+        failure: Failure | None,
+        now: float,
+    ) -> None:
+        """End a turn without an answer, and say what becomes of its triggers, in one transaction."""
+        self._end(turn_id, step, changes, failure=failure, now=now)
+
+    def change(self, changes: Sequence[TriggerChange]) -> None:
+        """Change triggers that no turn holds (parking, retrying)."""
+        with self._db.transaction() as write:
+            for one in changes:
+                _change_trigger(write, one)
+
+    def retry(self, message_ids: Sequence[str], *, now: float) -> int:
+        """Queue parked, rejected and doubtful triggers again; a new generation where something may have been sent."""
+        changed = 0
+        with self._db.transaction() as write:
+            for message_id in message_ids:
+                done = write.execute(
+                    "UPDATE triggers SET generation = generation + (state IN (?, ?)), state = ?, ready_at = ?,"
+                    " failures = 0, rates = 0, alone = 0 WHERE message_id = ? AND state IN (?, ?, ?, ?)",
+                    (
+                        State.REJECTED,
+                        State.NEEDS_HUMAN,
+                        State.SEEN,
+                        now,
+                        message_id,
+                        State.PARKED,
+                        State.REJECTED,
+                        State.NEEDS_HUMAN,
+                        State.STOPPED,
+                    ),
+                )
+                changed += done.rowcount
+        return changed
+
+    def get(self, turn_id: str) -> TurnRecord:
+        """Return one turn."""
+        row = self._db.row(f"SELECT {_TURN_COLUMNS} FROM turns WHERE id = ?", (turn_id,))  # constant columns
+        if row is None:
+            raise Damaged(f"turn {turn_id} is not in the journal")
+        return _turn(row)
+
+    def parts(self, turn_id: str) -> tuple[PartRecord, ...]:
+        """Return the posts of a turn, in order."""
+        rows = self._db.rows(f"SELECT {_PART_COLUMNS} FROM parts WHERE turn_id = ? ORDER BY part", (turn_id,))  # constant columns
+        return tuple(
+            PartRecord(r[0], r[1], _OUTGOING.validate_json(r[2]), State(r[3]), r[4], r[5], r[6]) for r in rows
+        )
+
+    def triggers(self, message_ids: Sequence[str]) -> tuple[TriggerRecord, ...]:
+        """Return the counters of these triggers, by seq."""
+        marks = ",".join("?" * len(message_ids))
+        rows = self._db.rows(
+            f"SELECT {_TRIGGER_COLUMNS} FROM triggers WHERE message_id IN ({marks}) ORDER BY seq",  # only question marks are joined
+            tuple(message_ids),
+        )
+        return tuple(_trigger(row) for row in rows)
+
+    def in_state(self, state: State, cid: str | None = None) -> tuple[TriggerRecord, ...]:
+        """Return the triggers in one state, oldest first."""
+        where = "state = ?" if cid is None else "state = ? AND cid = ?"
+        parameters = (state,) if cid is None else (state, cid)
+        rows = self._db.rows(
+            f"SELECT {_TRIGGER_COLUMNS} FROM triggers WHERE {where} ORDER BY queued_at", parameters
+        )  # constant columns
+        return tuple(_trigger(row) for row in rows)
+
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Return the turns that are between `running` and `verified`, oldest first."""
+        marks = ",".join("?" * len(UNFINISHED))
+        rows = self._db.rows(
+            f"SELECT id, state FROM turns WHERE state IN ({marks}) ORDER BY started_at",  # only question marks are joined
+            tuple(UNFINISHED),
+        )
+        return tuple(Unfinished(row[0], State(row[1])) for row in rows)
+
+    def deliveries(self) -> tuple[TurnRecord, ...]:
+        """Return the turns whose bytes stand and are not yet verified, the one that may be tried first in front."""
+        marks = ",".join("?" * len(DELIVERING))
+        rows = self._db.rows(
+            f"SELECT {_TURN_COLUMNS} FROM turns WHERE state IN ({marks}) ORDER BY ready_at, started_at",  # constant columns
+            tuple(DELIVERING),
+        )
+        return tuple(_turn(row) for row in rows)
+
+    def _end(
+        self,
+        turn_id: str,
+        step: Step,
+        changes: Sequence[TriggerChange] = (),
+        *,
+        failure: Failure | None = None,
+        now: float,
+    ) -> None:
+        record = self.get(turn_id)
+        state = advance(record.state, step)
+        with self._db.transaction() as write:
+            write.execute(
+                "UPDATE turns SET state = ?, ended_at = ?, class = ?, evidence = ? WHERE id = ?",
+                (
+                    state,
+                    now,
+                    failure.kind if failure else None,
+                    failure.evidence if failure else None,
+                    turn_id,
+                ),
+            )
+            if state in {State.REJECTED, State.NEEDS_HUMAN}:
+                write.execute(
+                    "UPDATE parts SET state = ? WHERE turn_id = ? AND state = ?",
+                    (state, turn_id, State.SENDING),
+                )
+            for one in changes:
+                _change_trigger(write, one)
+
+    def _step_part(self, write: Connection, turn_id: str, part: int, step: Step) -> State:
+        row = write.execute(
+            "SELECT state FROM parts WHERE turn_id = ? AND part = ?", (turn_id, part)
+        ).fetchone()
+        if row is None:
+            raise Damaged(f"part {part} of turn {turn_id} is not in the journal")
+        state = advance(State(row[0]), step)
+        write.execute("UPDATE parts SET state = ? WHERE turn_id = ? AND part = ?", (state, turn_id, part))
+        return state
+
+    def _put_parts(self, write: Connection, turn_id: str, parts: Sequence[Outgoing]) -> None:
+        write.executemany(
+            "INSERT INTO parts (turn_id, part, nonce, outgoing, state) VALUES (?, ?, ?, ?, ?)",
+            [
+                (turn_id, number, one.nonce, _OUTGOING.dump_json(one).decode(), State.DRAFTED)
+                for number, one in enumerate(parts)
+            ],
+        )
+
+
+def _change_trigger(write: Connection, change: TriggerChange) -> None:
+    write.execute(
+        "UPDATE triggers SET state = ?, ready_at = coalesce(?, ready_at), alone = coalesce(?, alone),"
+        " failures = coalesce(?, failures), rates = coalesce(?, rates), cut_thread = coalesce(?, cut_thread),"
+        " cuts = coalesce(?, cuts) WHERE message_id = ?",
+        (
+            change.state,
+            change.ready_at,
+            change.alone,
+            change.failures,
+            change.rates,
+            change.cut_thread,
+            change.cuts,
+            change.message_id,
+        ),
+    )
+
+
+def _turn(row: Row) -> TurnRecord:
+    return TurnRecord(
+        id=row["id"],
+        kind=row["kind"],
+        cid=row["cid"],
+        key_id=row["key_id"],
+        generation=row["generation"],
+        batch=tuple(json.loads(row["batch"])),
+        state=State(row["state"]),
+        attempt=row["attempt"],
+        snapshot=row["snapshot"],
+        pid=row["pid"],
+        started=row["started"],
+        thread=row["thread"],
+        ready_at=row["ready_at"],
+    )
+
+
+def _trigger(row: Row) -> TriggerRecord:
+    return TriggerRecord(
+        message_id=row["message_id"],
+        cid=row["cid"],
+        seq=row["seq"],
+        state=State(row["state"]),
+        by_persona=bool(row["by_persona"]),
+        alone=bool(row["alone"]),
+        failures=row["failures"],
+        rates=row["rates"],
+        generation=row["generation"],
+        cut_thread=row["cut_thread"],
+        cuts=row["cuts"],
+        queued_at=row["queued_at"],
+    )
