@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from sentinel.core.mentions import strip_leading_mentions
 from sentinel.core.model import Member
 
 
@@ -48,7 +49,7 @@ class Command:
 NEEDS_ARGUMENT: Final = frozenset({CommandKind.APPROVE, CommandKind.DENY, CommandKind.TASK})
 _TAKES_CODE: Final = frozenset({CommandKind.APPROVE, CommandKind.DENY})
 
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_LINE_END: Final = re.compile("\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # whatever is shown as a new line
 _INDENTED_CODE: Final = re.compile(r" {0,3}\t| {4}")
 _COMMAND: Final = re.compile(rf"/({'|'.join(CommandKind)})(?!\S)")
 
@@ -58,12 +59,10 @@ def parse(text: str, members: Sequence[Member]) -> Command | None:
 
     `members` are those of the conversation: only their names are mentions that may stand before the command.
     """
-    from sentinel.core.mentions import strip_leading_mentions
-
     first, *later = _LINE_END.split(text, maxsplit=1)
-    if _INDENTED_CODE.match(first):
+    if _COMMAND.search(first) is None or _INDENTED_CODE.match(first):
         return None
-    line = strip_leading_mentions(first, members).lstrip(" \t")
+    line = strip_leading_mentions(first, members)
     found = _COMMAND.match(line)
     if found is None:
         return None
