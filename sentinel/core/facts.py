@@ -118,6 +118,8 @@ SETTING_FILES = (
     "limits.toml",
     "northbridge",
 )
+LISTS = ("owners", "wake_from", "handoff_from")
+MANY_LINES = frozenset({"task.md", "limits.toml", *LISTS})
 LEGACY_FILES = ("session.id", "ws_state.json")
 OUR_FILES = frozenset(
     [

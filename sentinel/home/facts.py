@@ -202,3 +202,15 @@ def _lost(path: str, fault: OSError) -> str:
 
 def _why(fault: OSError) -> str:
     return _WHY.get(fault.errno or 0, fault.strerror or "unknown fault").lower()
+
+
+def read_legacy(home: Path, name: str) -> FileFact:
+    """Return one file of an older home, by the same rules."""
+    try:
+        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as fault:
+        return Unreadable(_why(fault))
+    try:
+        return _file(fd, name)
+    finally:
+        os.close(fd)
