@@ -10,10 +10,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from sentinel.core.gate import Check
+from sentinel.core.gate import Check, Passed, Verdict
 from sentinel.home.write import put
 
 NAME = "refusal.json"
+
+
+def keep(home: Path, verdict: Verdict, *, now: datetime) -> None:
+    """Record a refusal, or remove the record of an earlier one: what the file says is the last verdict."""
+    if isinstance(verdict, Passed):
+        clear(home)
+    else:
+        record(home, verdict.checks, now=now)
 
 
 def record(home: Path, checks: Sequence[Check], *, now: datetime) -> None:
