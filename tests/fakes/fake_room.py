@@ -263,12 +263,12 @@ class FakeRoom:
 
     # The faults' two places.
 
-    def _began(self, name: str, **arguments: Any):
-        self.calls.append(Call(name, arguments))
-        return self.faults.take(name)
+    def _began(self, call: str, /, **arguments: Any):
+        self.calls.append(Call(call, arguments))
+        return self.faults.take(call)
 
-    async def _do(self, name: str, apply: Callable[[], T], **arguments: Any) -> T:
-        fault = self._began(name, **arguments)
+    async def _do(self, call: str, apply: Callable[[], T], /, **arguments: Any) -> T:
+        fault = self._began(call, **arguments)
         await _before(fault)
         result = apply()
         await _after(fault)
