@@ -6,6 +6,7 @@ Source: spec 01 section 1.
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO, Protocol, TypeAlias
 
@@ -68,6 +69,26 @@ class Superseded:
 
 
 Doorbell: TypeAlias = Connected | Disconnected | Rang | MembersChanged | Superseded
+
+
+class Clock(Protocol):
+    """Time and chance, as arguments: only `sentinel/app/clock.py` reads the real ones."""
+
+    def now(self) -> datetime:
+        """Return the present, aware, in UTC."""
+        ...
+
+    def draw(self) -> float:
+        """Return a uniform number in [0, 1), for jitter."""
+        ...
+
+    def token(self) -> str:
+        """Return 128 fresh random bits as 32 hex digits, for ids and fences."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
 
 
 class Room(Protocol):

@@ -63,6 +63,7 @@ _FIRST = (
         input_tokens INTEGER, cached_tokens INTEGER, output_tokens INTEGER, reasoning_tokens INTEGER, cost_usd REAL
     ) WITHOUT ROWID""",
     "CREATE INDEX turns_by_state ON turns (state)",
+    "CREATE UNIQUE INDEX notices_once ON turns (key_id) WHERE kind = 'notice'",
     "CREATE INDEX turns_by_time ON turns (started_at)",
     """CREATE TABLE parts (
         turn_id TEXT NOT NULL REFERENCES turns (id),

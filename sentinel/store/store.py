@@ -28,19 +28,19 @@ class Store:
     def bind(self, server: str, uid: str) -> None:
         """Tie this state to one account for good: seqs and nonces of another account would be nonsense here.
 
+        The server's address may change (it moved, another port); the account's uid may not.
+
         Raises:
             ConfigError: the state belongs to another account.
-
         """
-        mine = f"{server} {uid}"
-        with self._db.transaction() as write:
-            write.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('account', ?)", (mine,))
-        known = self.meta("account")
-        if known != mine:
+        known = self.meta("uid")
+        if known not in {None, uid}:
             raise ConfigError(
                 f"{self._db.path} belongs to another account ({known})",
                 mend="make a new home for this account, or move state.db aside",
             )
+        self.keep("uid", uid)
+        self.keep("server", server.rstrip("/"))
 
     def meta(self, key: str) -> str | None:
         """Return a fact that was kept, or None."""

@@ -174,20 +174,21 @@ class Turns:
                 ),
             )
 
-    def draft_notice(self, turn_id: str, cid: str, key_id: str, outgoing: Outgoing, *, now: float) -> bool:
-        """Keep a notice of the program's own; False when this very notice (by `key_id`) was drafted before."""
+    def draft_notice(
+        self, turn_id: str, cid: str, key_id: str, posts: Sequence[Outgoing], *, now: float
+    ) -> str:
+        """Keep words of the program's own and return their turn: the one that stands under `key_id` already, if any."""
         with self._db.transaction() as write:
-            if write.execute(
-                "SELECT 1 FROM turns WHERE kind = 'notice' AND key_id = ?", (key_id,)
-            ).fetchone():
-                return False
+            known = write.execute("SELECT id FROM turns WHERE kind = 'notice' AND key_id = ?", (key_id,)).fetchone()
+            if known is not None:
+                return str(known[0])
             write.execute(
                 "INSERT INTO turns (id, kind, cid, key_id, generation, batch, state, attempt, snapshot, started_at)"
                 " VALUES (?, 'notice', ?, ?, 0, '[]', ?, 1, 0, ?)",
                 (turn_id, cid, key_id, advance(State.SEEN, Step.DRAFT), now),
             )
-            self._put_parts(write, turn_id, [outgoing])
-        return True
+            self._put_parts(write, turn_id, posts)
+        return turn_id
 
     def lapse(self, turn_id: str, *, now: float) -> None:
         """A notice whose cause is over before anything of it was sent."""
@@ -307,7 +308,9 @@ class Turns:
 
     def parts(self, turn_id: str) -> tuple[PartRecord, ...]:
         """Return the posts of a turn, in order."""
-        rows = self._db.rows(f"SELECT {_PART_COLUMNS} FROM parts WHERE turn_id = ? ORDER BY part", (turn_id,))  # constant columns
+        rows = self._db.rows(
+            f"SELECT {_PART_COLUMNS} FROM parts WHERE turn_id = ? ORDER BY part", (turn_id,)
+        )  # constant columns
         return tuple(
             PartRecord(r[0], r[1], _OUTGOING.validate_json(r[2]), State(r[3]), r[4], r[5], r[6]) for r in rows
         )
@@ -329,6 +332,13 @@ class Turns:
             f"SELECT {_TRIGGER_COLUMNS} FROM triggers WHERE {where} ORDER BY queued_at", parameters
         )  # constant columns
         return tuple(_trigger(row) for row in rows)
+
+    def notice_was_sent(self, key_id: str) -> bool:
+        """Return whether a notice with this key was read back from the room."""
+        row = self._db.row(
+            "SELECT 1 FROM turns WHERE kind = 'notice' AND key_id = ? AND state = ?", (key_id, State.VERIFIED)
+        )
+        return row is not None
 
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Return the turns that are between `running` and `verified`, oldest first."""

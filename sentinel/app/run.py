@@ -1,0 +1,60 @@
+"""`sentinel run`: one persona's sentinel, from the gate to the last goodbye."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+from sentinel.app.ground import standing
+from sentinel.app.logs import open_log
+from sentinel.core.errors import ConfigError, Exit, RateLimited, Unavailable
+from sentinel.core.turns import backoff_s
+from sentinel.daemon.sentinel import Ground, Sentinel
+
+
+async def run(home: Path, cids: frozenset[str] | None) -> Exit:
+    """Run the sentinel of `home` until TERM or INT. `cids` None: every conversation of the account."""
+    log = open_log(home, name=home.name)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    attempt = 0
+    while True:
+        try:
+            async with standing(home, log, guarded=True) as ground:
+                await _must_be_in(ground, cids)
+                sentinel = Sentinel(ground, guarded=cids)
+                ender = asyncio.create_task(_end_on(stopping, sentinel))
+                try:
+                    return await sentinel.run(on_ready=lambda: log.info("ready"))
+                finally:
+                    ender.cancel()
+        except (Unavailable, RateLimited) as away:
+            # The room is away before the first word: that heals by itself, so wait for it (spec 02 section 7).
+            attempt += 1
+            wait_s = backoff_s(attempt, draw=0.5, first_s=1.0, cap_s=60.0)
+            log.warning("the room is away", why=str(away), retry_in_s=round(wait_s, 1))
+            try:
+                async with asyncio.timeout(wait_s):
+                    await stopping.wait()
+            except TimeoutError:
+                continue
+            return Exit.DONE
+
+
+async def _end_on(stopping: asyncio.Event, sentinel: Sentinel) -> None:
+    await stopping.wait()
+    await sentinel.end()
+
+
+async def _must_be_in(ground: Ground, cids: frozenset[str] | None) -> None:
+    """Refuse to guard a conversation that the account is not in: it would sit deaf."""
+    if cids is None:
+        return
+    mine = {one.cid for one in await ground.room.conversations()}
+    missing = sorted(cids - mine)
+    if missing:
+        raise ConfigError(
+            f"gate: voice: this account is in no conversation {', '.join(missing)}",
+            mend="add it to the room, or name another conversation",
+        )

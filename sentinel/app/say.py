@@ -1,0 +1,76 @@
+"""`sentinel say` and the one-shot bridge: through the running sentinel, or by ourselves while holding its lock.
+
+Source: spec 02 section 1 (`control.sock`) and section 4 (one-shot commands).
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+
+from sentinel.app.ground import passed, standing
+from sentinel.bridge.deliver import Deliverer
+from sentinel.bridge.speak import speak
+from sentinel.core.errors import Unavailable
+from sentinel.core.model import Message
+from sentinel.daemon.case import secrets_of
+from sentinel.daemon.control import NAME, ask
+from sentinel.daemon.log import Log
+from sentinel.rooms.open import open_room
+from sentinel.store.store import FILE, look_at_store
+
+
+async def say(home: Path, cid: str, text: str, *, nonce: str | None) -> Mapping[str, Any]:
+    """Post as the persona and return what the server has: `{message_ids, mentions, broadcast, ambiguous, nonce}`."""
+    passed(home, guarded=None)
+    if (home / NAME).exists():
+        try:
+            return await ask(home, "say", cid=cid, text=text, nonce=nonce)
+        except Unavailable:
+            pass  # the socket of a sentinel that was killed: the lock below decides
+    async with standing(home, _silent(), guarded=None) as ground:
+        desk = Deliverer(ground.room, ground.store.turns, ground.me, ground.clock)
+        said = await speak(
+            ground.room,
+            ground.store.turns,
+            text,
+            cid=cid,
+            number=nonce,
+            persona=ground.persona,
+            members=await ground.room.members(cid),
+            secrets=secrets_of(ground.persona),
+            clock=ground.clock,
+            deliver=lambda turn_id: desk.deliver(ground.store.turns.get(turn_id)),
+        )
+        return asdict(said)
+
+
+async def unanswered(home: Path, cid: str) -> tuple[Message, ...]:
+    """Return what was said in a conversation since the persona's last answer (or first start), oldest first."""
+    persona = passed(home, guarded=None)
+    after = 0
+    if (home / FILE).exists():
+        known = look_at_store(home).inbox.conversation(cid)
+        after = max(known.answered, known.first_mark) if known else 0
+    room = open_room(persona.server, persona.token)
+    try:
+        found: list[Message] = []
+        more = True
+        while more:
+            page = await room.history(cid, after=after)
+            found.extend(page.messages)
+            more = page.has_more and bool(page.messages)
+            after = found[-1].seq if found else after
+        return tuple(found)
+    finally:
+        await room.aclose()
+
+
+def _silent() -> Log:
+    return cast("Log", structlog.wrap_logger(None, processors=[_drop]))
+
+
+def _drop(*_: object) -> dict[str, object]:
+    raise structlog.DropEvent

@@ -1,0 +1,107 @@
+"""One run of an executor: started, recorded, watched, over. Source: spec 02 section 5 ("The runner").
+
+`running` is in the journal before this begins; the pid is there as soon as there is one, so that a later start can find
+and stop what outlived us.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sentinel import process
+from sentinel.core.codec import EndedBy, Event, ExitStatus, ThreadStarted, TurnRequest, Unknown
+from sentinel.core.outcome import Failure, Outcome
+from sentinel.core.ports import Clock
+from sentinel.daemon.case import Case, secrets_of
+from sentinel.daemon.log import Log
+from sentinel.home.environment import child_environment
+from sentinel.home.executors import ADAPTERS
+from sentinel.store.store import Store
+
+
+@dataclass(slots=True)
+class Running:
+    """The turn that runs now, for `/stop`, `/status` and presence."""
+
+    turn_id: str
+    cid: str
+    since: float
+    child: process.Turn | None = None
+    stop_by: EndedBy | None = None
+
+
+class Execution:
+    """Runs executors of one persona, one at a time."""
+
+    def __init__(
+        self, store: Store, clock: Clock, log: Log, *, on_running: Callable[[Running], None]
+    ) -> None:
+        self._store, self._clock, self._log, self._on_running = store, clock, log, on_running
+        self._lingering: process.Turn | None = None
+
+    async def gone(self) -> None:
+        """Wait until nothing of the last executor's tree lives."""
+        if self._lingering is not None:
+            await self._lingering.gone()
+            self._lingering = None
+
+    async def run(self, case: Case, request: TurnRequest, running: Running) -> Outcome:
+        """Start the executor and wait for its outcome, whatever becomes of it."""
+        persona = case.persona
+        codec = ADAPTERS[persona.adapter].codec(request)
+        case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        command: list[str] = []
+        await self.gone()  # a thread has one writer: the last executor must be over
+        try:
+            child = await process.start(
+                codec,
+                cwd=persona.cwd,
+                env=child_environment(persona, case.folder),
+                marker=case.turn_id,
+                limits=process.RunLimits(
+                    silence_s=persona.limits.silence_s,
+                    linger_s=persona.limits.linger_s,
+                    total_s=persona.limits.turn_s,
+                    output_bytes=persona.limits.output_bytes,
+                ),
+                secrets=secrets_of(persona),
+                on_event=lambda event: self._on_event(case.turn_id, event),
+                on_exec=command.append,
+            )
+        except process.SpawnFailed as failed:
+            return codec.outcome(ExitStatus(None, EndedBy.SPAWN), stderr=str(failed), now=self._clock.now())
+        self._lingering = child
+        running.child = child
+        if running.stop_by is not None:
+            child.request_stop(running.stop_by)
+        self._store.turns.spawned(
+            case.turn_id,
+            pid=child.pid,
+            started=child.started,
+            command=command[0] if command else "",
+            now=self._now(),
+        )
+        self._log.info("executor started", turn=case.turn_id, cid=case.cid, pid=child.pid, command=command[0])
+        self._on_running(running)
+        finished = await child.result()
+        outcome = codec.outcome(finished.status, stderr=finished.stderr, now=self._clock.now())
+        self._log.info(
+            "executor ended",
+            turn=case.turn_id,
+            code=finished.status.code,
+            ended_by=finished.status.ended_by.value,
+            unknown=finished.unknown,
+            outcome=outcome.kind.value if isinstance(outcome, Failure) else "answer",
+        )
+        return outcome
+
+    def _on_event(self, turn_id: str, event: Event) -> None:
+        match event:
+            case ThreadStarted(thread):
+                self._store.turns.tentative_thread(turn_id, thread)
+            case Unknown(what):
+                self._log.info("unknown event", turn=turn_id, what=what[:200])
+            case _:
+                pass
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()

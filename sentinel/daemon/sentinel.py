@@ -1,0 +1,241 @@
+"""The sentinel of one persona: lock, recover, connect, and let intake, worker and postman run until told to end.
+
+Source: spec 02 section 3.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from sentinel import process
+from sentinel.bridge.deliver import Deliverer
+from sentinel.core import notices
+from sentinel.core.codec import EndedBy
+from sentinel.core.commands import Command
+from sentinel.core.errors import AlreadyRunning, ConfigError, Exit, Unauthorized
+from sentinel.core.gate import Passed, confirm_identity
+from sentinel.core.journal import FinishDelivery, StopAndRequeue, recover
+from sentinel.core.model import Account, Message, PresenceState
+from sentinel.core.notices import Notice
+from sentinel.core.persona import Persona
+from sentinel.core.ports import Clock, Room
+from sentinel.daemon.aftermath import Aftermath
+from sentinel.daemon.commands import Commands
+from sentinel.daemon.condition import Conditions
+from sentinel.daemon.control import Control
+from sentinel.daemon.execution import Running
+from sentinel.daemon.intake import Heard, Intake
+from sentinel.daemon.log import Log
+from sentinel.daemon.postman import Postman
+from sentinel.daemon.presence import Presence
+from sentinel.daemon.roster import Roster
+from sentinel.daemon.turn import Turner
+from sentinel.daemon.verbs import verbs
+from sentinel.daemon.worker import Worker, still_true
+from sentinel.home.examine import examine
+from sentinel.store.store import Store
+from sentinel.store.turns import TurnRecord
+
+HEARTBEAT_S = 60.0
+_PERSONA_FRESH_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a sentinel stands on: everything that was opened before it begins."""
+
+    home: Path
+    persona: Persona
+    room: Room
+    me: Account
+    store: Store
+    clock: Clock
+    log: Log
+
+
+class Sentinel:
+    """One persona's process."""
+
+    def __init__(self, ground: Ground, *, guarded: frozenset[str] | None) -> None:
+        """`guarded`: the conversations of the command line; None for all that the account is in."""
+        self._ground, self._guarded = ground, guarded
+        home, room, store, me, clock, log = (
+            ground.home, ground.room, ground.store, ground.me, ground.clock, ground.log,
+        )  # fmt: skip
+        self._persona, self._persona_at = ground.persona, clock.now().timestamp()
+        self._ended = asyncio.Event()
+        self._roster = Roster(room)
+        self._conditions = Conditions(store)
+        self._presence = Presence(room, log)
+        self.turner = Turner(
+            home, room, store, me, roster=self._roster, clock=clock, log=log, on_running=self._show_running
+        )
+        self._postman = Postman(
+            Deliverer(room, store.turns, me, clock),
+            store,
+            account=me.uid,
+            persona=ground.persona.name,
+            clock=clock,
+            log=log,
+            still_true=lambda key: still_true(self._conditions, key),
+            on_failure=self._undelivered,
+            on_settled=lambda: self._worker.ring(),  # noqa: PLW0108  # the worker is made after the postman
+        )
+        self._aftermath = Aftermath(
+            store, self._conditions, self._postman, persona=ground.persona, clock=clock, log=log
+        )
+        self._worker = Worker(
+            self.turner,
+            self._postman,
+            self._presence,
+            store,
+            self._conditions,
+            self._aftermath,
+            clock=clock,
+            log=log,
+        )
+        self.commands = Commands(
+            store,
+            self.turner,
+            self._worker,
+            self._postman,
+            self._conditions,
+            locale=ground.persona.locale,
+            clock=clock,
+        )
+        self._intake = Intake(
+            room,
+            store,
+            me,
+            guarded=guarded,
+            roster=self._roster,
+            persona=self._current_persona,
+            heard=Heard(self._worker.ring, self._obey, self._missed, self._link),
+            clock=clock,
+            log=log,
+        )
+
+    async def run(self, *, on_ready: Callable[[], object] = lambda: None) -> Exit:
+        """Run until TERM (`end`), `session.superseded`, or a fault that no waiting heals."""
+        ground = self._ground
+        process.adopt_orphans()
+        await self._recover()
+        control = Control(ground.home, verbs(self.commands, ground, self._postman))
+        await control.open()
+        on_ready()
+        tasks = {
+            asyncio.create_task(one, name=name)
+            for name, one in (
+                ("intake", self._intake.run()),
+                ("worker", self._worker.run()),
+                ("postman", self._postman.run()),
+                ("presence", self._presence.run()),
+                ("heartbeat", self._beat()),
+            )
+        }
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return self._why_over(done)
+        finally:
+            await self._leave(tasks, control)
+
+    async def end(self) -> None:
+        """Take no more turns, give the running one its grace, stop its tree; then `run` returns (TERM)."""
+        self._ground.log.info("ending")
+        await self._worker.end()
+
+    def _why_over(self, done: set[asyncio.Task[None]]) -> Exit:
+        for task in done:
+            fault = _first(task.exception())
+            if isinstance(fault, Unauthorized):
+                raise ConfigError(
+                    "the room no longer accepts this persona's token", mend="put a good token into its home"
+                ) from fault
+            if fault is not None:
+                raise fault
+            if task.get_name() == "intake":
+                raise AlreadyRunning(
+                    "another socket of this account took over (session.superseded)",
+                    mend="stop the other sentinel first; this one does not fight it",
+                )
+        return Exit.DONE
+
+    async def _leave(self, tasks: set[asyncio.Task[None]], control: Control) -> None:
+        """Stop what runs, say that we are gone, and leave nothing behind."""
+        self.turner.stop(EndedBy.TERM)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._persona.limits.term_grace_s):
+                await self.turner.gone()
+        await control.close()
+
+    async def _recover(self) -> None:
+        """Finish what an earlier process left: stop its executors first, then say nothing twice."""
+        store, log = self._ground.store, self._ground.log
+        for left in recover(store.turns.unfinished()):
+            match left:
+                case StopAndRequeue(turn_id):
+                    record = store.turns.get(turn_id)
+                    ended = await process.stop_stranger(record.pid or 0, record.started or 0, turn_id)
+                    self._aftermath.recover_running(turn_id)
+                    log.warning("recovered an interrupted turn", turn=turn_id, processes_ended=ended)
+                case FinishDelivery(turn_id):
+                    log.warning("recovers a delivery", turn=turn_id)
+
+    async def _beat(self) -> None:
+        """Keep the heartbeat that `sentinel status` reads, also when this process cannot answer any more."""
+        while True:
+            self._ground.store.keep("heartbeat", f"{self._ground.clock.now().timestamp():.0f}")
+            await self._ground.clock.sleep(HEARTBEAT_S)
+
+    def _current_persona(self) -> Persona:
+        """Return the persona as its home says now; the last good reading while the home is being changed."""
+        now = self._ground.clock.now().timestamp()
+        if abs(now - self._persona_at) >= _PERSONA_FRESH_S:
+            verdict = examine(self._ground.home, guarded=True)
+            if isinstance(verdict, Passed):
+                self._persona = verdict.persona
+            self._persona_at = now
+        return self._persona
+
+    def _show_running(self, running: Running) -> None:
+        self._presence.show(PresenceState.WORKING)
+        self._presence.typing(running.cid, on=True)
+
+    def _obey(self, message: Message, command: Command) -> None:
+        self._ground.log.info("obeys", cid=message.cid, message=message.id, command=command.kind.value)
+        self.commands.obey(message, command)
+
+    def _missed(self, cid: str, count: int) -> None:
+        text = notices.text(Notice.MISSED, self._persona.locale, count=count)
+        self._postman.say(cid, f"missed:{cid}:{self._ground.clock.now():%Y-%m-%dT%H:%M}", text)
+
+    def _link(self, up: bool) -> None:  # noqa: FBT001  # the shape that the intake calls
+        if up:
+            self._presence.again()
+            self._postman.ring()
+
+    def _undelivered(self, turn: TurnRecord, notice: Notice) -> None:
+        if turn.kind == "answer":
+            text = notices.text(notice, self._persona.locale)
+            self._postman.say(turn.cid, f"{notice.value}:{turn.id}", text)
+
+
+def must_be(persona: Persona, me: Account) -> None:
+    """Refuse to speak with somebody else's account (check 2 of the gate, once connected)."""
+    wrong = confirm_identity(persona, me)
+    if wrong is not None:
+        raise ConfigError(f"gate: {wrong.check}: {wrong.what}", mend=wrong.mend)
+
+
+def _first(fault: BaseException | None) -> BaseException | None:
+    """Return the first single fault of what a task raised: the intake runs in a group of tasks."""
+    while isinstance(fault, BaseExceptionGroup):
+        inner = cast("tuple[BaseException, ...]", fault.exceptions)
+        fault = inner[0]
+    return fault
