@@ -170,8 +170,8 @@ def _room_operations(calls: Calls) -> list[Operation]:
 def _page_operations() -> list[Operation]:
     return [
         Operation("GET", "/", Access.OPEN, page.index, "The web page"),
-        Operation("GET", "/page/{file}", Access.OPEN, page.asset, "A file of the web page"),
         Operation("POST", "/page/render", Access.READ, page.render, "Markdown to safe HTML", RenderInput),
+        Operation("GET", "/page/{file}", Access.OPEN, page.asset, "A file of the web page"),
     ]
 
 

@@ -41,6 +41,7 @@ class Hub:
 
     def open(self, line: Line) -> None:
         """Take a socket in; an older one of the same persona is told that it was superseded."""
+        self.look()  # what changed before this socket opened is not news to it
         older = self._lines.setdefault(line.uid, [])
         if line.session.account.kind is Kind.PERSONA:
             for one in older:
@@ -66,6 +67,7 @@ class Hub:
 
     def typing(self, line: Line, cid: str, *, on: bool) -> None:
         """Show or hide "is typing" to the other members."""
+        self.look()
         if on:
             line.typing_in.add(cid)
         else:
@@ -107,6 +109,7 @@ class Hub:
                 self._tell(now | {uid}, encode({"type": "member.left", "cid": cid, "uid": uid}))
 
     def _announce_presence(self, uid: str) -> None:
+        self.look()
         shown = self.presence.shown(uid)
         around = {uid}.union(*(self._members[cid] for cid in self._rooms.get(uid, ())))
         frame = {"type": "presence", "uid": uid, "state": str(shown.state), "detail": shown.detail}

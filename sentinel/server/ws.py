@@ -135,7 +135,6 @@ class Socket:
     def _typing(self, line: Line, frame: TypingFrame) -> None:
         self.gate.take(line.session, Access.READ)
         require_member(self.calls.store.reader, frame.cid, line.uid)
-        self.calls.hub.look()
         self.calls.hub.typing(line, frame.cid, on=frame.on)
 
 

@@ -20,7 +20,12 @@ from sentinel.server.config import ServerConfig
 from sentinel.server.serve import serving
 
 LOOSE = ServerConfig(
-    reads_per_s=100_000, posts_per_s=100_000, burst=100_000, address_per_s=1e6, address_burst=1e6, access_look_s=0.05
+    reads_per_s=100_000,
+    posts_per_s=100_000,
+    burst=100_000,
+    address_per_s=1e6,
+    address_burst=1e6,
+    access_look_s=0.05,
 )
 WAIT_S = 20.0
 
@@ -57,7 +62,9 @@ class Person:
         return await self.http.post(f"/v1/conversations/{cid}/text", json={"text": text, **fields})
 
     async def history(self, cid, after=0, limit=200):
-        reply = await self.http.get(f"/v1/conversations/{cid}/messages", params={"after": after, "limit": limit})
+        reply = await self.http.get(
+            f"/v1/conversations/{cid}/messages", params={"after": after, "limit": limit}
+        )
         assert reply.status_code == 200, reply.text
         return reply.json()
 
@@ -150,7 +157,10 @@ class HouseProcess:
         command = [*wrap, sys.executable, "-m", "sentinel.cli.main", "hoop", "serve", "--data", str(data)]
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [*command, "--port", "0", *options], stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+                [*command, "--port", "0", *options],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
             )
         line = self.process.stdout.readline().decode()
         assert line.startswith("listening on http://"), (line, self.errors.read_text())

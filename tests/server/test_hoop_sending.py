@@ -23,8 +23,8 @@ async def test_a_message_has_the_shape_of_the_wire(stage):
     assert sent_at.endswith("Z")
     assert message.pop("id")
     assert message == {
-        **{"cid": cid, "seq": 1, "sender": ann.account, "type": "text", "text": "hi", "mentions": [gode.uid]},
-        **{"broadcast": False, "answers": [], "nonce": "n1", "hops": 0},
+        "cid": cid, "seq": 1, "sender": ann.account, "type": "text", "text": "hi", "mentions": [gode.uid],
+        "broadcast": False, "answers": [], "nonce": "n1", "hops": 0,
     }
 
 
@@ -76,7 +76,11 @@ async def test_a_nonce_belongs_to_its_sender_and_conversation(house, stage):
     ann, gode, cid = stage
     other = house.room(ann, gode)
 
-    replies = [await ann.text(cid, nonce="n"), await gode.text(cid, nonce="n"), await ann.text(other, nonce="n")]
+    replies = [
+        await ann.text(cid, nonce="n"),
+        await gode.text(cid, nonce="n"),
+        await ann.text(other, nonce="n"),
+    ]
 
     assert [one.status_code for one in replies] == [201, 201, 201]
 
@@ -95,7 +99,9 @@ async def test_readback_finds_only_the_callers_own(stage):
     sent = (await gode.text(cid, nonce="n7")).json()
     way = f"/v1/conversations/{cid}/messages/by-nonce/"
 
-    own, foreign, absent = [await who.http.get(way + n) for who, n in ((gode, "n7"), (ann, "n7"), (gode, "n8"))]
+    own, foreign, absent = [
+        await who.http.get(way + n) for who, n in ((gode, "n7"), (ann, "n7"), (gode, "n8"))
+    ]
 
     assert own.json() == sent
     assert foreign.status_code == absent.status_code == 404
@@ -184,7 +190,9 @@ async def test_a_conversation_with_an_unknown_member_is_not_made(stage):
 async def test_mentions_resolve_says_whom_a_text_calls(stage):
     ann, gode, cid = stage
 
-    reply = await ann.http.post(f"/v1/conversations/{cid}/mentions/resolve", json={"text": f"ask @{gode.name} now"})
+    reply = await ann.http.post(
+        f"/v1/conversations/{cid}/mentions/resolve", json={"text": f"ask @{gode.name} now"}
+    )
 
     assert reply.json() == {"mentions": [gode.uid], "broadcast": False, "ambiguous": []}
     assert (await ann.history(cid))["messages"] == []

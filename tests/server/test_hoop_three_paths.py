@@ -72,7 +72,8 @@ async def test_all_fields_at_once_are_stored_alike(house):
     every = await fields(stage)
 
     stored = [
-        await stage.send(path, stage.gode, {**every, "nonce": f"n-{path}"}) for path in ("text", "media", "socket")
+        await stage.send(path, stage.gode, {**every, "nonce": f"n-{path}"})
+        for path in ("text", "media", "socket")
     ]
 
     assert stored[0] == stored[1] == stored[2]
@@ -105,11 +106,15 @@ async def test_an_unknown_field_is_refused_by_name_on_all_three(house):
     send = {"text": "x", "colour": "red"}
 
     by_text = await stage.ann.http.post(f"/v1/conversations/{stage.cid}/text", json=send)
-    by_media = await stage.ann.http.post(f"/v1/conversations/{stage.cid}/media", json={**send, "media_id": "f1"})
+    by_media = await stage.ann.http.post(
+        f"/v1/conversations/{stage.cid}/media", json={**send, "media_id": "f1"}
+    )
     async with stage.ann.socket() as ears:
         await ears.send(type="message.send", ref=1, cid=stage.cid, **send)
         by_socket = await ears.until("error", ref=1)
 
     assert by_text.status_code == by_media.status_code == 422
-    assert all("colour: unknown field" in said["detail"] for said in (by_text.json(), by_media.json(), by_socket))
+    assert all(
+        "colour: unknown field" in said["detail"] for said in (by_text.json(), by_media.json(), by_socket)
+    )
     assert (await stage.ann.history(stage.cid))["messages"] == []
