@@ -133,6 +133,7 @@ OUR_FILES = frozenset(
         "log",
         "turns",
         "imports.json",
+        "imports.json.imported",
         "last_run.json",
         "session.id.imported",
         "ws_state.json.imported",
