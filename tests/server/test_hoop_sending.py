@@ -23,8 +23,16 @@ async def test_a_message_has_the_shape_of_the_wire(stage):
     assert sent_at.endswith("Z")
     assert message.pop("id")
     assert message == {
-        "cid": cid, "seq": 1, "sender": ann.account, "type": "text", "text": "hi", "mentions": [gode.uid],
-        "broadcast": False, "answers": [], "nonce": "n1", "hops": 0,
+        "cid": cid,
+        "seq": 1,
+        "sender": ann.account,
+        "type": "text",
+        "text": "hi",
+        "mentions": [gode.uid],
+        "broadcast": False,
+        "answers": [],
+        "nonce": "n1",
+        "hops": 0,
     }
 
 
