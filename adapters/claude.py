@@ -178,7 +178,7 @@ class ClaudeCodec:
             answer = self._answer(result)
             if answer is not None:
                 return answer
-        by_us = ended_by_us(status, trouble=self._trouble, now=now, thread=self._thread)
+        by_us = ended_by_us(status, trouble=self._trouble, stderr=stderr, now=now, thread=self._thread)
         if by_us is not None:
             return by_us
         if result is None:

@@ -137,7 +137,7 @@ class CodexCodec:
             return Answer(
                 self._message, thread=self._thread, total=_total(object_at(self._completed, "usage"))
             )
-        by_us = ended_by_us(status, trouble=self._trouble, now=now, thread=self._thread)
+        by_us = ended_by_us(status, trouble=self._trouble, stderr=stderr, now=now, thread=self._thread)
         if by_us is not None:
             return by_us
         if self._completed is not None:

@@ -64,7 +64,7 @@ class EchoCodec:
             self._on_line(rest)
         if self._echoed is not None:
             return Answer("\n\n".join((_WHO, *(_fenced(text) for text in self._echoed))))
-        by_us = ended_by_us(status, trouble="", now=now)
+        by_us = ended_by_us(status, trouble="", stderr=stderr, now=now)
         return by_us or ended_without_result(status, stderr=stderr, began=False, now=now, thread=None)
 
     def _on_line(self, line: bytes | Absurd) -> list[Event]:

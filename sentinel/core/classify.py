@@ -142,12 +142,13 @@ def told_to_wait(made: Failure, retry_at: datetime | None, *, now: datetime) -> 
 
 
 def ended_by_us(
-    status: ExitStatus, *, trouble: str, now: datetime, thread: str | None = None
+    status: ExitStatus, *, trouble: str, stderr: str, now: datetime, thread: str | None = None
 ) -> Failure | None:
     """Return the failure of a turn that we ended before its result, or None if it ended by itself.
 
     `trouble` is the executor's last own error event that nothing followed: a turn that ran into a time limit while its
-    executor was saying "connection refused, trying again" is that outage, not a hang.
+    executor was saying "connection refused, trying again" is that outage, not a hang. `stderr` is only shown, and only
+    of what never started: there the runner says why in it.
     """
     if status.ended_by is EndedBy.ITSELF:
         return None
@@ -155,7 +156,8 @@ def ended_by_us(
     reported = classify_text(trouble) if kind is FailureClass.TIMEOUT and trouble else None
     if reported is not None:
         return failure(reported, trouble, now=now, thread=thread)
-    return Failure(kind, why, thread=thread)
+    evidence = evidence_of(stderr) if status.ended_by is EndedBy.SPAWN else ""
+    return Failure(kind, evidence or why, thread=thread)
 
 
 def ended_without_result(

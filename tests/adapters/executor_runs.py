@@ -41,7 +41,7 @@ def load(group, name):
     code = (here / f"{name}.rc").read_text().strip()
     if not re.fullmatch(r"-?\d+", code):
         status = ExitStatus(None, EndedBy.SPAWN)
-    elif name in HUNG and int(code) != 1 or name == "hang_headers_sigint":
+    elif (name in HUNG and int(code) != 1) or name == "hang_headers_sigint":
         status = ExitStatus(int(code), EndedBy.SILENCE)
     else:
         status = ExitStatus(int(code))

@@ -4,10 +4,10 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from executor_runs import NOW, load, outcome_of, request
 
 from adapters import claude
 from adapters.claude import WALLS
-from executor_runs import NOW, load, outcome_of, request
 from sentinel.core.codec import ExitStatus, Sandbox
 from sentinel.core.outcome import Answer, Counter, FailureClass, Usage
 

@@ -5,10 +5,10 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from executor_runs import NOW, load, outcome_of, request
 
 from adapters import codex
 from adapters.codex import WALLS
-from executor_runs import NOW, load, outcome_of, request
 from sentinel.core.codec import ExitStatus, Sandbox
 from sentinel.core.outcome import Counter, Failure, FailureClass
 

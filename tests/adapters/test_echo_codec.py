@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from executor_runs import NOW, request
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from adapters import echo
-from executor_runs import NOW, request
 from sentinel.core.codec import EndedBy, ExitStatus, Sandbox
 from sentinel.core.model import Account, Kind, Media, Message, MessageType
 from sentinel.core.outcome import Answer, FailureClass

@@ -1,11 +1,11 @@
 """Every captured run of a real executor is judged as its documented outcome says."""
 
 import pytest
+from executor_runs import NOW, all_runs, codec_of, load, names, outcome_of
+from expected_outcomes import EXPECTED
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from expected_outcomes import EXPECTED
-from executor_runs import NOW, all_runs, codec_of, load, names, outcome_of
 from sentinel.core.codec import Ended, EndedBy, ExitStatus, Progress, ThreadStarted, Unknown
 from sentinel.core.evidence import EVIDENCE_CHARS
 from sentinel.core.outcome import Answer, Failure, FailureClass
