@@ -9,7 +9,7 @@ import typer
 from sentinel.cli.check import report
 from sentinel.cli.output import print_json, print_line, tell
 from sentinel.cli.persona_new import Json, Name, NewName, TokenFile, adopt, must_be_terminal, new, token_from
-from sentinel.core.errors import ConfigError, Exit, UsageError
+from sentinel.core.errors import AlreadyRunning, ConfigError, Exit, UsageError
 from sentinel.core.facts import is_secret, unknown_files
 from sentinel.core.gate import Passed
 from sentinel.home import shim
@@ -113,6 +113,7 @@ def remove(name: Name, *, yes: Yes = False) -> None:
     if not yes:
         must_be_terminal(f"removing {home} needs a yes", "--yes")
         typer.confirm(f"Remove {home} with its token and its state for good?", abort=True, err=True)
+    _must_be_stopped(home)
     take_away(home)
     tell(f"{home} is removed")
 
@@ -133,8 +134,11 @@ def export(
     from sentinel.app.clock import SystemClock
     from sentinel.home import archive
 
+    home = find(name)
+    if move:
+        _must_be_stopped(home)
     names = archive.export(
-        find(name), file.absolute(), with_secrets=with_secrets, move=move, now=SystemClock().now()
+        home, file.absolute(), with_secrets=with_secrets, move=move, now=SystemClock().now()
     )
     tell(f"{file} holds {', '.join(names)}")
 
@@ -162,6 +166,15 @@ def import_(
 def _must_be_home(home: Path) -> None:
     if not _is_home(home):
         raise ConfigError(f"{home} is no persona's home", mend="sentinel persona list shows which there are")
+
+
+def _must_be_stopped(home: Path) -> None:
+    """Raise `AlreadyRunning` while a sentinel holds the account's lock: what it writes next would be lost."""
+    from sentinel.app.clock import SystemClock
+    from sentinel.app.status import status
+
+    if status(home, now=SystemClock().now().timestamp()).running:
+        raise AlreadyRunning(f"a sentinel runs for {home.name}", mend="stop it first")
 
 
 def _is_home(home: Path) -> bool:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -340,6 +341,18 @@ def test_remove_wants_a_yes(home, monkeypatch, capsys):
 
     assert run(["persona", "remove", "gode", "--yes"]) == 0
     assert list(home.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["remove", "gode", "--yes"], ["export", "gode", "out.tar", "--move"]])
+def test_a_running_persona_is_neither_removed_nor_moved(home, command, monkeypatch, capsys):
+    monkeypatch.setattr("sentinel.app.status.status", lambda *_, **__: SimpleNamespace(running=True))
+    monkeypatch.chdir(home.cwd)
+    before = everything(home.folder)
+
+    assert run(["persona", *command]) == 75
+
+    assert everything(home.folder) == before
+    assert "a sentinel runs for gode" in capsys.readouterr().err
 
 
 def test_remove_takes_no_folder_that_is_no_home(home, tmp_path):
