@@ -8,7 +8,7 @@ needs our token is no use to an executor. Source: spec 02 section 4 "fetch".
 import mimetypes
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,14 @@ class Fetched:
 
 
 async def fetch(
-    room: Room, cid: str, triggers: Sequence[Message], *, answered: int, folder: Path, limits: Limits
+    room: Room,
+    cid: str,
+    triggers: Sequence[Message],
+    *,
+    answered: int,
+    folder: Path,
+    limits: Limits,
+    recent: Callable[[int], Sequence[Message] | None] = lambda _: None,
 ) -> Fetched:
     """Read the conversation and make the block of a turn.
 
@@ -42,24 +49,29 @@ async def fetch(
         answered: `seq` of the newest trigger that was answered (the first-start mark before that).
         folder: the turn's private folder; made only when there is a file to put into it.
         limits: block size, media cap.
+        recent: seq -> every newer message, where they were read a moment ago; None: ask the server.
 
     Raises `Unavailable`, `RateLimited`, `Unauthorized`: the turn ends as `room_unavailable`, nothing is counted.
     """
-    oldest, newest = triggers[0].seq, triggers[-1].seq
-    # Older context than the block can hold is not even read; seqs are gapless, so this is exact.
-    after = max(min(answered, oldest - 1), newest - limits.block_messages - 1)
-    skipped = max(0, after - min(answered, oldest - 1))
+    newest, wanted = triggers[-1].seq, min(answered, triggers[0].seq - 1)
+    # Older context than the block can hold is not even read; seqs are gapless, so what is left out is exact.
+    after = max(wanted, newest - limits.block_messages - 1)
+    known = recent(after)
+    history = await _history(room, cid, after) if known is None else known
+    snapshot = max(newest, history[-1].seq) if history else newest
+    block = select(history, triggers, max_messages=limits.block_messages, max_chars=limits.block_chars)
+    entries = tuple([await _with_file(room, entry, folder, limits) for entry in block.entries])
+    return Fetched(Block(entries, block.dropped + after - wanted), snapshot)
+
+
+async def _history(room: Room, cid: str, after: int) -> Sequence[Message]:
     history: list[Message] = []
     while True:
         page = await room.history(cid, after=after)
         history.extend(page.messages)
         if not page.has_more or not page.messages:
-            break
+            return history
         after = page.messages[-1].seq
-    snapshot = max(newest, history[-1].seq) if history else newest
-    block = select(history, triggers, max_messages=limits.block_messages, max_chars=limits.block_chars)
-    entries = tuple([await _with_file(room, entry, folder, limits) for entry in block.entries])
-    return Fetched(Block(entries, block.dropped + skipped), snapshot)
 
 
 async def _with_file(room: Room, entry: Entry, folder: Path, limits: Limits) -> Entry:

@@ -20,6 +20,7 @@ from sentinel.core.triage import Reason as Why
 from sentinel.core.turns import backoff_s
 from sentinel.daemon.log import Log
 from sentinel.daemon.roster import Roster
+from sentinel.daemon.window import Window
 from sentinel.store.inbox import ConversationState, Taken
 from sentinel.store.store import Store
 
@@ -51,6 +52,7 @@ class Intake:
         *,
         guarded: frozenset[str] | None,
         roster: Roster,
+        window: Window,
         persona: Callable[[], Persona],
         heard: Heard,
         clock: Clock,
@@ -58,7 +60,8 @@ class Intake:
     ) -> None:
         """`guarded` are the conversations of the command line; None means all that the account is in."""
         self._room, self._store, self._me = room, store, me
-        self._guarded, self._roster, self._persona, self._heard = guarded, roster, persona, heard
+        self._guarded, self._roster, self._window = guarded, roster, window
+        self._persona, self._heard = persona, heard
         self._clock, self._log = clock, log
         self._rung: dict[str, float | None] = {}
         self._pulls: dict[str, asyncio.Task[None]] = {}
@@ -84,11 +87,13 @@ class Intake:
             match bell:
                 case Connected(reconnects):
                     self._log.info("connected", reconnects=reconnects)
+                    self._window.live = True
                     self._heard.link(True)
                     self._roster.forget()
                     await self._pull_everything()
                 case Disconnected(why, retry_in_s):
                     self._log.warning("disconnected", why=why, retry_in_s=round(retry_in_s, 1))
+                    self._window.live = False
                     self._heard.link(False)
                 case Rang(cid, _):
                     self._ring(cid, overlap=False)
@@ -162,6 +167,7 @@ class Intake:
         while more:
             page = await self._room.history(cid, after=after)
             members = await self._roster.members(cid)
+            self._window.add(cid, page.messages)
             await self._take(state, page.messages, members, rang_at)
             more = page.has_more and bool(page.messages)
             if page.messages:

@@ -34,6 +34,7 @@ from sentinel.daemon.presence import Presence
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.turn import Turner
 from sentinel.daemon.verbs import verbs
+from sentinel.daemon.window import Window
 from sentinel.daemon.worker import Worker, still_true
 from sentinel.home.examine import examine
 from sentinel.store.store import Store
@@ -68,10 +69,20 @@ class Sentinel:
         self._persona, self._persona_at = ground.persona, clock.now().timestamp()
         self._ended = asyncio.Event()
         self._roster = Roster(room)
+        # One more than a block can hold: a full window then answers for the longest block.
+        self._window = Window(ground.persona.limits.block_messages + 1)
         self._conditions = Conditions(store)
         self._presence = Presence(room, log)
         self.turner = Turner(
-            home, room, store, me, roster=self._roster, clock=clock, log=log, on_running=self._show_running
+            home,
+            room,
+            store,
+            me,
+            roster=self._roster,
+            window=self._window,
+            clock=clock,
+            log=log,
+            on_running=self._show_running,
         )
         self._postman = Postman(
             Deliverer(room, store.turns, me, clock),
@@ -112,6 +123,7 @@ class Sentinel:
             me,
             guarded=guarded,
             roster=self._roster,
+            window=self._window,
             persona=self._current_persona,
             heard=Heard(self._worker.ring, self._obey, self._missed, self._link),
             clock=clock,

@@ -29,6 +29,7 @@ from sentinel.daemon.case import Case, request_of, secrets_of, task_hash
 from sentinel.daemon.execution import Execution, Running
 from sentinel.daemon.log import Log
 from sentinel.daemon.roster import Roster
+from sentinel.daemon.window import Window
 from sentinel.home.examine import examine
 from sentinel.store.store import Store
 from sentinel.store.threads import Completed, difference
@@ -74,12 +75,13 @@ class Turner:
         me: Account,
         *,
         roster: Roster,
+        window: Window,
         clock: Clock,
         log: Log,
         on_running: Callable[[Running], None],
     ) -> None:
         self._home, self._room, self._store, self._me = home, room, store, me
-        self._roster, self._clock, self._log = roster, clock, log
+        self._roster, self._window, self._clock, self._log = roster, window, clock, log
         self.running: Running | None = None
         self._execution = Execution(store, clock, log, on_running=on_running)
 
@@ -121,7 +123,13 @@ class Turner:
         folder = self._home / "turns" / turn_id
         try:
             fetched = await fetch(
-                self._room, cid, messages, answered=answered, folder=folder, limits=persona.limits
+                self._room,
+                cid,
+                messages,
+                answered=answered,
+                folder=folder,
+                limits=persona.limits,
+                recent=lambda after: self._window.since(cid, after),
             )
         except Unauthorized:
             raise

@@ -1,0 +1,1 @@
+"""The benchmarks: every figure is a ratio taken in one run on one machine (spec 08)."""
