@@ -426,6 +426,19 @@ async def test_a_download_is_repeated_from_its_start(scripted):
     assert len(server.requests) == 2
 
 
+async def test_a_download_that_fails_for_good_leaves_the_file_as_it_was(scripted):
+    cut = (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nda", "cut")
+    _, room = await scripted(cut, cut, cut)
+    into = io.BytesIO(b"before:")
+    into.seek(7)
+
+    with pytest.raises(Unavailable):
+        await room.download(media(), into, cap_bytes=4)
+
+    assert into.getvalue() == b"before:"
+    assert into.tell() == 7
+
+
 @pytest.mark.parametrize("size", [4, 5], ids=["a-lie", "said-so"])
 async def test_a_download_past_the_cap_leaves_nothing_behind(scripted, size):
     _, room = await scripted(reply(200, b"12345"))
@@ -539,6 +552,7 @@ async def test_the_token_stands_in_the_header_alone(scripted, caplog):
 async def test_a_proxy_of_the_environment_never_sees_a_plain_call(scripted, monkeypatch):
     proxy, _ = await scripted()
     monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.setenv("https_proxy", proxy.url)
     monkeypatch.setenv("all_proxy", proxy.url)
     _, room = await scripted(reply(200, ME))
 
