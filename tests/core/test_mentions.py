@@ -185,6 +185,8 @@ CALLS = [
     ("&#x40;Gode", "gode"),
     ("&commat;Gode", "gode"),
     ("x&#64;Gode", ""),
+    ("x\u200d@Gode", ""),
+    ("<scheme:@Gode>", ""),
     ("`&#64;Gode`", ""),
     # a regular expression is only a name
     ("@a.\\*b", "regex"),
@@ -212,6 +214,12 @@ def test_an_ambiguous_longer_name_does_not_fall_back_to_a_shorter_one():
     members = [member("a", "Ann"), member("l1", "Ann Lee"), member("l2", "ann lee")]
 
     assert resolve("@Ann Lee", members) == Resolution(ambiguous=("Ann Lee",))
+
+
+def test_a_match_consumes_its_span_with_any_at_in_it():
+    members = [member("team", "Team @Ann"), member("ann", "Ann")]
+
+    assert resolve("@Team @Ann", members) == Resolution(("team",))
 
 
 def test_names_that_differ_only_in_normal_form_are_ambiguous():

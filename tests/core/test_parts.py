@@ -108,10 +108,13 @@ def test_a_fence_in_a_quote_is_reopened_in_a_quote():
 
 
 def test_a_fence_that_only_its_list_item_closes_swallows_nothing_after_it():
-    parts = split("- ```\n  one one one\n  two two two\n\nprose prose", limit=26)
+    parts = split("- ```\n  one one one one one one\n  two two two\n\nprose prose", limit=38)
 
-    assert parts[-1] == "prose prose"
-    assert _code_of(parts) == "oneoneonetwotwotwo"
+    assert parts == (
+        "- ```\n  one one one one one one\n  ```",
+        "  ```\n  two two two\n\n  ```",
+        "prose prose",
+    )
 
 
 def test_an_info_string_longer_than_a_part_loses_nothing():
@@ -308,6 +311,10 @@ HIDDEN = [
 @pytest.mark.parametrize("text", HIDDEN)
 def test_a_secret_is_found_in_every_plain_disguise(text):
     assert leaks(text, ["another-secret", SECRET])
+
+
+def test_a_secret_with_spaces_is_found_without_them():
+    assert leaks("open\u200b sesame\n42", ["open sesame 42"])
 
 
 @pytest.mark.parametrize(
