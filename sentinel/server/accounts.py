@@ -103,6 +103,11 @@ def end_token(db: sqlite3.Connection, hashed: bytes) -> None:
     db.execute("DELETE FROM tokens WHERE hash = ?", (hashed,))
 
 
+def end_expired(db: sqlite3.Connection, uid: str, *, now_ms: int) -> None:
+    """Forget an account's sessions that ran out."""
+    db.execute("DELETE FROM tokens WHERE uid = ? AND expires_at <= ?", (uid, now_ms))
+
+
 def end_access(db: sqlite3.Connection, uid: str) -> None:
     """End every token and code of an account."""
     db.execute("DELETE FROM tokens WHERE uid = ?", (uid,))

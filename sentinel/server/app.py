@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
 from pathlib import Path
@@ -41,6 +42,7 @@ from sentinel.server.requests import (
 from sentinel.server.store import Store
 from sentinel.server.ws import Socket
 
+_log = logging.getLogger("sentinel.server")
 _ROOM = "/v1/conversations/{cid}"
 
 
@@ -178,4 +180,7 @@ def _page_operations() -> list[Operation]:
 async def _look_for_ever(hub: Hub, every_s: float) -> None:
     while True:
         await asyncio.sleep(every_s)
-        hub.look()
+        try:
+            hub.tick()
+        except Exception:  # the loop's outermost edge: one look that fails must not end the looking
+            _log.exception("sockets could not be held against the database")

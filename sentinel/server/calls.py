@@ -41,7 +41,7 @@ class Calls:
     async def health(self, call: Call) -> Reply:
         """Say that the server answers and its database can be read."""
         del call
-        rooms.counter(self.store.reader, "access")
+        rooms.change_counters(self.store.reader)
         return answer_json({"status": "ok"})
 
     async def otp_request(self, call: Call) -> Reply:
@@ -170,6 +170,7 @@ class Calls:
             "referrer-policy": "no-referrer",
             "cache-control": "private, no-cache",
             "content-security-policy": "default-src 'none'; sandbox",
+            "cross-origin-resource-policy": "same-origin",
         }
         return FileResponse(path, media_type=shown or media.OPAQUE, headers=headers)
 

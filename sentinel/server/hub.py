@@ -16,7 +16,7 @@ from sentinel.server.clock import Now
 from sentinel.server.line import UNAUTHORIZED, Line
 from sentinel.server.messages import Posted
 from sentinel.server.presence import Presence, Shown
-from sentinel.server.rooms import all_memberships, counter
+from sentinel.server.rooms import all_memberships, change_counters
 
 
 def encode(frame: dict[str, Any]) -> str:
@@ -33,8 +33,7 @@ class Hub:
         self._lines: dict[str, list[Line]] = {}
         self._members = all_memberships(reader)
         self._rooms = _inverted(self._members)
-        self._seen_access = counter(reader, "access")
-        self._seen_membership = counter(reader, "membership")
+        self._seen_access, self._seen_membership = change_counters(reader)
         self.presence = Presence(
             _stated(reader), offline_after_s=offline_after_s, announce=self._announce_presence
         )
@@ -77,16 +76,23 @@ class Hub:
 
     def look(self) -> None:
         """Hold sockets and memberships against the database, if it says that these changed."""
-        if (membership := counter(self._reader, "membership")) != self._seen_membership:
+        access, membership = change_counters(self._reader)
+        if membership != self._seen_membership:
             self._seen_membership = membership
             self._take_members(all_memberships(self._reader))
-        access = counter(self._reader, "access")
-        now_ms = self._now_ms()
-        for line in [one for lines in self._lines.values() for one in lines]:
-            expires_at = line.session.expires_at_ms
-            if access != self._seen_access or (expires_at is not None and expires_at <= now_ms):
+        if access != self._seen_access:
+            self._seen_access = access
+            for line in self._every_line():
                 self.is_good(line)
-        self._seen_access = access
+
+    def tick(self) -> None:
+        """Look, and close the sockets whose session ran out; called once a second."""
+        self.look()
+        now_ms = self._now_ms()
+        for line in self._every_line():
+            expires_at_ms = line.session.expires_at_ms
+            if expires_at_ms is not None and expires_at_ms <= now_ms:
+                line.close(UNAUTHORIZED)
 
     def is_good(self, line: Line) -> bool:
         """Return whether the socket's token is still good; if not, the socket closes."""
@@ -98,6 +104,9 @@ class Hub:
     def stop(self) -> None:
         """Stop the clocks; the sockets themselves are closed (1012) by the web server as it goes down."""
         self.presence.stop()
+
+    def _every_line(self) -> list[Line]:
+        return [line for lines in self._lines.values() for line in lines]
 
     def _take_members(self, members: dict[str, frozenset[str]]) -> None:
         before, self._members, self._rooms = self._members, members, _inverted(members)

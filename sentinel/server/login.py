@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentinel.core.model import Account
-from sentinel.server.accounts import find_by_name, is_disabled, issue_code, issue_token, name_key, redeem_code
+from sentinel.server.accounts import (
+    end_expired,
+    find_by_name,
+    is_disabled,
+    issue_code,
+    issue_token,
+    name_key,
+    redeem_code,
+)
 from sentinel.server.clock import Now
 from sentinel.server.delivery import Delivery
 from sentinel.server.problem import rate_limited, unauthorized
@@ -87,6 +95,7 @@ class Login:
         account = find_by_name(db, name)
         if account is None or not redeem_code(db, account.uid, code, now_ms=now_ms):
             return None
+        end_expired(db, account.uid, now_ms=now_ms)
         expires_at_ms = now_ms + self._session_ms
         token = issue_token(db, account.uid, "login", now_ms=now_ms, expires_at_ms=expires_at_ms)
         return LoggedIn(account, token, expires_at_ms)

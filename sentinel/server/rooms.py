@@ -79,6 +79,7 @@ def all_memberships(db: sqlite3.Connection) -> dict[str, frozenset[str]]:
     return {cid: frozenset(uids) for cid, uids in found.items()}
 
 
-def counter(db: sqlite3.Connection, name: str) -> int:
-    """Return one of the change counters that triggers keep (`access`, `membership`)."""
-    return int(db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()[0])
+def change_counters(db: sqlite3.Connection) -> tuple[int, int]:
+    """Return the counters that triggers keep: of access (accounts, tokens) and of membership."""
+    (access,), (membership,) = db.execute("SELECT value FROM meta ORDER BY name").fetchall()
+    return access, membership

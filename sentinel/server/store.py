@@ -128,20 +128,31 @@ class Store:
                 return
 
     def _commit(self, jobs: list[_Job]) -> None:
+        """Run the jobs in one transaction. Whatever goes wrong outside a job is the fault of all of them."""
+        if self._broken is not None:
+            for job in jobs:
+                job.fault = _unavailable(self._broken)
+            return
         try:
-            if self._broken is not None:
-                raise sqlite3.OperationalError(self._broken)
             self._writer.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._attempt(job)
             self._writer.execute("COMMIT")
-        except sqlite3.Error as fault:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
+        except (
+            Exception
+        ) as fault:  # the thread's outermost edge: without it every later write would wait for ever
             if getattr(fault, "sqlite_errorname", "").startswith("SQLITE_IOERR"):
                 self._broken = f"an earlier sync failed: {fault}"
             for job in jobs:
                 job.fault = _unavailable(fault)
+            self._undo()
+
+    def _undo(self) -> None:
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        except sqlite3.Error as fault:
+            self._broken = f"a transaction could not be undone: {fault}"
 
     def _attempt(self, job: _Job) -> None:
         self._writer.execute("SAVEPOINT job")
@@ -157,9 +168,8 @@ class Store:
     def _settle(self, jobs: list[_Job]) -> None:
         for job in jobs:
             if job.fault is None and job.after is not None:
-                self._loop.call_soon(
-                    job.after, job.result
-                )  # on its own: a fault there must not hold up the rest
+                # Called on its own: a fault in it must not hold up the answers to the rest.
+                self._loop.call_soon(job.after, job.result)
             if job.future.done():  # the caller went away
                 continue
             if job.fault is None:
@@ -168,7 +178,7 @@ class Store:
                 job.future.set_exception(job.fault)
 
 
-def _unavailable(fault: Exception) -> Problem:
+def _unavailable(fault: Exception | str) -> Problem:
     return Problem(
         HTTPStatus.SERVICE_UNAVAILABLE, "storage", f"the server cannot store now: {fault}", retry_after_s=1.0
     )

@@ -94,7 +94,7 @@ class Socket:
 
     async def _listen(self, line: Line, receive: Receive) -> None:
         with contextlib.suppress(Gone):
-            while self.calls.hub.is_good(line):
+            while not line.is_closing:
                 await self._obey(line, await _next_text(receive))
 
     async def _obey(self, line: Line, text: str) -> None:

@@ -5,7 +5,7 @@ import time
 
 import httpx
 import pytest
-from hoop_house import HouseProcess, eventually, house_of
+from hoop_house import Ears, House, HouseProcess, eventually, house_of
 
 
 class Clock:
@@ -113,6 +113,17 @@ async def test_a_session_ends_after_thirty_days(stepped):
     assert (before.status_code, after.status_code) == (200, 401)
 
 
+async def test_an_open_socket_ends_with_its_session(stepped):
+    house, web, clock = stepped
+    ann = house.person("ann")
+    token = (await verify(web, ann, code_from(clock, house, ann))).json()["token"]
+    async with Ears(house.url, {"Authorization": f"Bearer {token}"}) as ears:
+        await ears.until("hello")
+        clock.ms += 30 * 24 * 60 * 60 * 1000
+
+        assert (await ears.closed())[0] == 4401
+
+
 async def test_requests_are_answered_alike_for_known_disabled_and_unknown_names(stepped):
     house, web, _ = stepped
     ann, bob = house.person("ann"), house.person("bob")
@@ -190,8 +201,6 @@ async def test_tries_for_one_name_are_limited(stepped):
 
 async def test_the_operator_sees_the_code_that_was_asked_for(data):
     running = HouseProcess(data)
-    from hoop_house import House
-
     house = House(running.url, data)
     ann = house.person("ann")
     async with httpx.AsyncClient(base_url=running.url) as web:
@@ -212,8 +221,7 @@ async def test_logout_ends_the_session_and_its_sockets(stepped):
     ann = house.person("ann")
     token = (await verify(web, ann, code_from(clock, house, ann))).json()["token"]
     bearer = {"authorization": f"Bearer {token}"}
-    person = type(ann)(ann.uid, ann.name, ann.kind, token, house.url)
-    async with person.socket() as ears:
+    async with Ears(house.url, bearer) as ears:
         await ears.until("hello")
 
         out = await web.post("/v1/auth/logout", headers=bearer)
