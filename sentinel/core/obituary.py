@@ -102,7 +102,7 @@ def judge(
             | FailureClass.BUG
         ):
             return _counted(failures_before, limits)
-        case FailureClass.LEAK:
+        case FailureClass.LEAK | FailureClass.REJECTED:
             return EndsVisibly()
         case FailureClass.INTERRUPTED | FailureClass.STOPPED:
             return Quiet()

@@ -191,7 +191,7 @@ def names_me(message: Message, me: Account) -> bool:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 def word(decision: Decision) -> str:

@@ -133,3 +133,15 @@ def test_invisible_characters_are_dropped():
     assert said(Notice.AMBIGUOUS, "en", names="a\u200bnn\u202e\x1b") == said(
         Notice.AMBIGUOUS, "en", names="ann"
     )
+
+
+@pytest.mark.parametrize("border", ["\n", "\r\n", "\u2028", "  "])
+def test_a_field_of_several_lines_becomes_one(border):
+    assert said(Notice.AMBIGUOUS, "en", names=f"ann{border}bob") == said(
+        Notice.AMBIGUOUS, "en", names="ann bob"
+    )
+
+
+def test_a_long_field_is_cut():
+    assert said(Notice.AMBIGUOUS, "en", names="n" * 5_000).count("n" * 120) == 1
+    assert len(said(Notice.AMBIGUOUS, "en", names="n" * 5_000)) < 300
