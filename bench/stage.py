@@ -66,6 +66,12 @@ class Stage:
         return log.read_text().count('"verified"') if log.exists() else 0
 
 
+    def log_tail(self) -> str:
+        """Return the end of the sentinel's log, for a benchmark that gives up."""
+        log = self.home / "log" / "sentinel.jsonl"
+        return "\n".join(log.read_text().splitlines()[-25:]) if log.exists() else ""
+
+
 @contextmanager
 def stage(folder: Path) -> Iterator[Stage]:
     """Build a stage in `folder` and take it down again."""
@@ -91,6 +97,9 @@ def stage(folder: Path) -> Iterator[Stage]:
         )
         try:
             yield made
+        except SystemExit:
+            print(made.log_tail(), file=sys.stderr)
+            raise
         finally:
             made.stop_sentinel()
             client.close()

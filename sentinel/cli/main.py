@@ -131,8 +131,10 @@ def main() -> None:
 
 
 def _usage_error(wrong: Any) -> str:
-    usage = f"{wrong.ctx.get_usage()}\n" if getattr(wrong, "ctx", None) else ""
     what = wrong.format_message() if hasattr(wrong, "format_message") else str(wrong)
+    if what.startswith("Usage:"):  # a group without a verb: its help says it all
+        return what
+    usage = f"{wrong.ctx.get_usage()}\n" if getattr(wrong, "ctx", None) else ""
     return f"{usage}sentinel: {what}"
 
 

@@ -87,15 +87,15 @@ def posts(
 ) -> tuple[Outgoing, ...]:
     """Return the posts of a plan, in order.
 
-    Mentions and broadcast ride on the last one, so that nobody is woken by half an answer; `answers` and `hops` stand
-    on each, so that any of them, found alone, says what it belongs to; `reply_to` on the first.
+    Mentions and broadcast ride on the last one, so that nobody is woken by half an answer; `answers`, `reply_to` and
+    `hops` stand on each, so that any of them, found alone, says what it belongs to.
 
     Args:
         planned: what `plan` returned.
         nonces: one per post; more are ignored.
         resolution: of the whole answer.
         answers: the trigger ids that this answers.
-        reply_to: the message that the first post replies to.
+        reply_to: the message that they reply to.
         hops: of the answer.
         media_id: the uploaded file of an `AsFile`; needed for that, and only for that.
 
@@ -120,7 +120,7 @@ def posts(
             mentions=resolution.mentions if index == last else (),
             broadcast=resolution.broadcast and index == last,
             media_id=media,
-            reply_to=reply_to if index == 0 else None,
+            reply_to=reply_to,
             answers=answers,
             hops=hops,
         )
