@@ -10,13 +10,14 @@ import asyncio
 import json
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.protocol import State
 
 from sentinel.core.errors import Unauthorized
 from sentinel.core.persona import Secret
@@ -94,7 +95,8 @@ class LiveLine:
         while me == self._listeners:
             up_since = asyncio.get_running_loop().time()
             try:
-                async with self._open() as socket:
+                socket = await self._connect()
+                try:
                     yield Connected(reconnects)
                     reconnects += 1
                     while not isinstance(bell := await self._next(socket), Superseded):
@@ -103,6 +105,8 @@ class LiveLine:
                     if me == self._listeners:  # else it was ourselves who took over: nothing to tell
                         yield bell
                     return
+                finally:
+                    await self._hang_up(socket)
             except _LineLost as lost:
                 steady = asyncio.get_running_loop().time() - up_since >= self._timing.steady_s
                 failures = 1 if steady else failures + 1
@@ -127,12 +131,15 @@ class LiveLine:
         if self._socket is not None:
             await self._socket.close()
 
-    @asynccontextmanager
-    async def _open(self) -> AsyncGenerator[ClientConnection, None]:
-        """Connect, wait for `hello`, and close at the end; what goes wrong leaves as `_LineLost` or `Unauthorized`."""
+    async def _connect(self) -> ClientConnection:
+        """Connect and wait for `hello`; what goes wrong leaves as `_LineLost` or `Unauthorized`.
+
+        No context manager, though it looks like one: made from a generator it would be closed by a loop that shuts down
+        at the same time as `doorbells`, each in the other's way.
+        """
         timing = self._timing
         try:
-            async with _Connect(
+            socket = await _Connect(
                 self._address.live,
                 additional_headers={"Authorization": f"Bearer {self._token.reveal()}"},
                 user_agent_header=USER_AGENT,
@@ -146,32 +153,38 @@ class LiveLine:
                 max_size=FRAME_LIMIT_BYTES + 4096,  # the frame around a message that is itself at the limit
                 max_queue=64,
                 logger=_WIRE_LOG,
-            ) as socket:
-                await self._hello(socket)
-                self._socket = socket
-                try:
-                    yield socket
-                finally:
-                    if self._socket is socket:
-                        self._socket = None
+            )
         except InvalidStatus as refused:
             _turned_away(refused)
-        except ConnectionClosed as closed:
-            _hung_up(closed)
         except TimeoutError as error:
-            raise _LineLost("the server did not greet in time") from error
+            raise _LineLost("the server did not answer in time") from error
         except (WebSocketException, OSError, EOFError) as error:
             raise _LineLost(f"no live line ({type(error).__name__})") from error
+        try:
+            await self._hello(socket)
+        except BaseException:
+            await socket.close()
+            raise
+        self._socket = socket
+        return socket
+
+    async def _hang_up(self, socket: ClientConnection) -> None:
+        if self._socket is socket:
+            self._socket = None
+        if socket.state is not State.CLOSED:  # a loop that is ending may not even begin a second closing
+            await socket.close()
 
     async def _hello(self, socket: ClientConnection) -> None:
-        async with asyncio.timeout(self._timing.hello_s):
-            while (knock := self._read(await socket.recv(decode=False))) is None or knock.type != "hello":
-                self.ignored_frames += 1
+        try:
+            async with asyncio.timeout(self._timing.hello_s):
+                while (knock := await self._knock(socket)) is None or knock.type != "hello":
+                    self.ignored_frames += 1
+        except TimeoutError as error:
+            raise _LineLost("the server did not greet in time") from error
 
     async def _next(self, socket: ClientConnection) -> Doorbell:
         while True:
-            knock = self._read(await socket.recv(decode=False))
-            match knock:
+            match await self._knock(socket):
                 case _Knock(type="message.new", message=_Letterhead(cid=cid, seq=seq)):
                     return Rang(cid, seq)
                 case _Knock(type="member.joined" | "member.left", cid=str(cid)):
@@ -183,11 +196,13 @@ class LiveLine:
                 case _:
                     self.ignored_frames += 1
 
-    def _read(self, frame: bytes) -> _Knock | None:
+    async def _knock(self, socket: ClientConnection) -> _Knock | None:
         try:
-            return _Knock.model_validate_json(frame)
+            return _Knock.model_validate_json(await socket.recv(decode=False))
         except ValidationError:
             return None
+        except ConnectionClosed as closed:
+            _hung_up(closed)
 
 
 def _turned_away(refused: InvalidStatus) -> NoReturn:

@@ -6,9 +6,12 @@ import logging
 import random
 
 import pytest
+from websockets.asyncio.server import serve
 
 from sentinel.core.errors import Unauthorized
+from sentinel.core.persona import Secret
 from sentinel.core.ports import Connected, Disconnected, MembersChanged, Rang, Superseded
+from sentinel.rooms.hoop import HoopRoom
 from sentinel.rooms.timing import Timing
 from tests.rooms.conftest import HELLO, TOKEN, listening, never_ponging
 
@@ -454,6 +457,32 @@ async def test_closing_the_room_ends_its_iterator(live):
 
     assert [one async for one in bells] == []
     await until(lambda: server.open == 0)
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        pytest.param(True, id="room-closed"),
+        pytest.param(False, id="nothing-closed", marks=pytest.mark.filterwarnings("ignore::ResourceWarning")),
+    ],
+)
+def test_a_loop_that_ends_closes_a_forgotten_iterator_without_complaint(closed):
+    complaints = []
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+        async with serve(lambda socket: greet(socket, 1), "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            room = HoopRoom(url, Secret(TOKEN), draw=lambda: 0.5)
+            bells.append(room.doorbells())
+            await anext(bells[0])
+            if closed:
+                await room.aclose()
+
+    bells = []
+    asyncio.run(main())
+
+    assert complaints == []
 
 
 async def test_the_token_reaches_no_log(live, caplog):
