@@ -4,17 +4,16 @@ Exit codes (spec 02 section 4): fetch 0, 69, 77, 78; reply 0 read back, 65 blank
 """
 
 import asyncio
-import sys
 from typing import Annotated, Any
 
 import typer
 
-from sentinel.cli.output import print_json, print_line, tell
-from sentinel.core.errors import ConfigError, Exit, SentinelError
+from sentinel.cli.output import must_be_text, print_json, print_line, read_text, tell
+from sentinel.core.errors import ConfigError, Exit, Rejected, SentinelError
 from sentinel.core.model import Message
 from sentinel.home.locate import find
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
 _Home = Annotated[str, typer.Argument(metavar="HOME", help="A persona's name, or the path of its home.")]
 _Cid = Annotated[str, typer.Argument(metavar="CID", help="The conversation.")]
@@ -30,7 +29,12 @@ def fetch(home: _Home, cid: _Cid) -> None:
     """Print what was said since the persona's last answer: one JSON message a line, oldest first."""
     from sentinel.app.say import unanswered
 
-    for message in asyncio.run(unanswered(find(home), cid)):
+    try:
+        messages = asyncio.run(unanswered(find(home), must_be_text(cid, "CID")))
+    except Rejected as no:
+        tell(f"sentinel: {no}")
+        raise typer.Exit(Exit.NOT_PERMITTED) from no
+    for message in messages:
         print_json(_shown(message))
 
 
@@ -45,7 +49,7 @@ def reply(
     from sentinel.app.say import say
 
     try:
-        said = asyncio.run(say(find(home), cid, sys.stdin.read(), nonce=nonce))
+        said = asyncio.run(say(find(home), must_be_text(cid, "CID"), read_text(), nonce=nonce))
     except ConfigError:
         raise
     except SentinelError as fault:

@@ -8,7 +8,7 @@ import typer
 from sentinel.cli.output import tell
 from sentinel.home.locate import find
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The persona, whose sentinel runs.")]
 

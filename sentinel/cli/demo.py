@@ -9,7 +9,7 @@ import typer
 from sentinel.cli.output import print_line
 from sentinel.core.errors import ConfigError
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _NEEDED = "pip install 'hoop-sentinel[server]'"
 

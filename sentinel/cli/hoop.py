@@ -17,6 +17,7 @@ from sentinel.server.admin import Listed, NewAccount, Room, directory
 from sentinel.server.config import ServerConfig, Smtp
 
 app = typer.Typer(
+    add_completion=False,
     help="The embedded HOOP server: serve, accounts, rooms, codes, back-up.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -11,7 +11,7 @@ from sentinel.cli.output import print_line
 from sentinel.core.errors import ConfigError
 from sentinel.home.locate import find
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _TAIL_BYTES = 256 * 1024
 

@@ -17,7 +17,12 @@ from sentinel.home.examine import examine
 from sentinel.home.facts import read
 from sentinel.home.locate import find, home_of_new, hoop_home
 
-app = typer.Typer(no_args_is_help=True, help="Homes of personas: one directory of one-value files each.")
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Homes of personas: one directory of one-value files each.",
+)
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

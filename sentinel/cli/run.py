@@ -12,7 +12,7 @@ from sentinel.home import refusal
 from sentinel.home.examine import examine
 from sentinel.home.locate import find
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example: sentinel run gode c-4f1d")

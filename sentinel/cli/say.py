@@ -1,15 +1,14 @@
 """`sentinel say`. Source: spec 09."""
 
 import asyncio
-import sys
 from typing import Annotated
 
 import typer
 
-from sentinel.cli.output import print_json, print_line, tell
+from sentinel.cli.output import must_be_text, print_json, print_line, read_text, tell
 from sentinel.home.locate import find
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog='Example: sentinel say gode c-4f1d "@ann the build is green"')
@@ -26,7 +25,8 @@ def say(
     """Post as a persona, mentions resolved, read back from the server."""
     from sentinel.app.say import say as say_it
 
-    said = asyncio.run(say_it(find(name), cid, sys.stdin.read() if text == "-" else text, nonce=nonce))
+    words = read_text() if text == "-" else must_be_text(text, "TEXT")
+    said = asyncio.run(say_it(find(name), must_be_text(cid, "CID"), words, nonce=nonce))
     if said["ambiguous"]:
         tell(f"these names fit several members and called nobody: {', '.join(said['ambiguous'])}")
     if as_json:

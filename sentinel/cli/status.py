@@ -10,7 +10,7 @@ from sentinel.cli.output import print_json, print_line
 from sentinel.core.errors import ConfigError
 from sentinel.home.locate import find, hoop_home
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example: sentinel status --watch")

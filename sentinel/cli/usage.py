@@ -11,7 +11,7 @@ from sentinel.core.errors import UsageError
 from sentinel.home.locate import find, hoop_home
 from sentinel.store.store import FILE, look_at_store
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _UNITS_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
 

@@ -13,7 +13,7 @@ from sentinel.core.model import Kind
 from sentinel.core.persona import Secret
 from sentinel.home.locate import find
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example: sentinel wake gode c-4f1d --token-file ann.token")

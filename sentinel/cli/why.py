@@ -11,7 +11,7 @@ from sentinel.core.triage import Reason, explain
 from sentinel.home.locate import find
 from sentinel.store.store import look_at_store
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 class Unknown(SentinelError):
