@@ -5,7 +5,7 @@ import time
 
 import httpx
 import pytest
-from hoop_house import Ears, House, HouseProcess, eventually, house_of
+from hoop_house import NO_TLS, Ears, House, HouseProcess, eventually, house_of
 
 
 class Clock:
@@ -20,7 +20,10 @@ class Clock:
 async def stepped(data):
     """A server whose clock the test turns; its requests come without a token."""
     clock = Clock()
-    async with house_of(data, now_ms=clock) as house, httpx.AsyncClient(base_url=house.url) as web:
+    async with (
+        house_of(data, now_ms=clock) as house,
+        httpx.AsyncClient(base_url=house.url, verify=NO_TLS) as web,
+    ):
         yield house, web, clock
 
 
@@ -203,7 +206,7 @@ async def test_the_operator_sees_the_code_that_was_asked_for(data):
     running = HouseProcess(data)
     house = House(running.url, data)
     ann = house.person("ann")
-    async with httpx.AsyncClient(base_url=running.url) as web:
+    async with httpx.AsyncClient(base_url=running.url, verify=NO_TLS) as web:
         await web.post("/v1/auth/otp/request", json={"account": ann.name.upper()})
         await web.post("/v1/auth/otp/request", json={"account": "nobody"})
         shown = await eventually(

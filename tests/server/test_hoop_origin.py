@@ -3,7 +3,7 @@
 import httpx
 import pytest
 import websockets
-from hoop_house import Ears
+from hoop_house import NO_TLS, Ears
 
 from sentinel.server.origin import Hosts, same_origin
 
@@ -59,7 +59,7 @@ def test_origin_table(origin, host, same):
 async def browser(house):
     """A browser that logged in: it has the cookie and no token."""
     ann = house.person("ann")
-    async with httpx.AsyncClient(base_url=house.url) as web:
+    async with httpx.AsyncClient(base_url=house.url, verify=NO_TLS) as web:
         code = house.code(ann)
         reply = await web.post("/v1/auth/otp/verify", json={"account": ann.name, "code": code})
         assert reply.status_code == 200
@@ -89,7 +89,7 @@ async def test_the_cookie_reads_without_an_origin_and_writes_only_with_ours(hous
 
 async def test_a_foreign_origin_cannot_log_a_browser_in(house):
     ann = house.person("ann")
-    async with httpx.AsyncClient(base_url=house.url) as web:
+    async with httpx.AsyncClient(base_url=house.url, verify=NO_TLS) as web:
         reply = await web.post(
             "/v1/auth/otp/verify",
             json={"account": ann.name, "code": house.code(ann)},
