@@ -32,6 +32,7 @@ class FailureClass(StrEnum):
     STOPPED = "stopped"
     BUG = "bug"
     ROOM_UNAVAILABLE = "room_unavailable"
+    REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ TABLE = {
     FailureClass.INPUT_REJECTED: FIRST,
     FailureClass.BUG: FIRST,
     FailureClass.LEAK: EndsVisibly(),
+    FailureClass.REJECTED: EndsVisibly(),
     FailureClass.INTERRUPTED: Quiet(),
     FailureClass.STOPPED: Quiet(),
 }

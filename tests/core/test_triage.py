@@ -378,7 +378,7 @@ def test_each_reason_is_one_word_and_explained_in_one_line(reason):
     recent=st.integers(min_value=0, max_value=9),
     wake_from=st.sampled_from(["humans", "members", frozenset({"u-bob"}), frozenset()]),
 )
-def test_what_a_persona_says_never_outruns_the_guards(  # noqa: PLR0917  # hypothesis fills them by name
+def test_what_a_persona_says_never_outruns_the_guards(  # hypothesis fills them by name
     text, sender, mentions, broadcast, age_s, hops, recent, wake_from
 ):
     """Over all inputs: a wake has a call, an allowed sender, an age and hops below the limits."""
