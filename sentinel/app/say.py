@@ -12,12 +12,14 @@ import structlog
 
 from sentinel.app.ground import passed, standing
 from sentinel.bridge.deliver import Deliverer
-from sentinel.bridge.speak import speak
+from sentinel.bridge.speak import must_say, speak
 from sentinel.core.errors import Unavailable
 from sentinel.core.model import Message
 from sentinel.daemon.case import secrets_of
 from sentinel.daemon.control import NAME, ask
 from sentinel.daemon.log import Log
+from sentinel.daemon.postman import Postman
+from sentinel.daemon.sentinel import Ground, must_be
 from sentinel.rooms.open import open_room
 from sentinel.store.store import FILE, look_at_store
 
@@ -25,13 +27,14 @@ from sentinel.store.store import FILE, look_at_store
 async def say(home: Path, cid: str, text: str, *, nonce: str | None) -> Mapping[str, Any]:
     """Post as the persona and return what the server has: `{message_ids, mentions, broadcast, ambiguous, nonce}`."""
     passed(home, guarded=None)
+    must_say(text)
     if (home / NAME).exists():
         try:
             return await ask(home, "say", cid=cid, text=text, nonce=nonce)
         except Unavailable:
             pass  # the socket of a sentinel that was killed: the lock below decides
     async with standing(home, _silent(), guarded=None) as ground:
-        desk = Deliverer(ground.room, ground.store.turns, ground.me, ground.clock)
+        postman = _postman(ground)
         said = await speak(
             ground.room,
             ground.store.turns,
@@ -42,9 +45,24 @@ async def say(home: Path, cid: str, text: str, *, nonce: str | None) -> Mapping[
             members=await ground.room.members(cid),
             secrets=secrets_of(ground.persona),
             clock=ground.clock,
-            deliver=lambda turn_id: desk.deliver(ground.store.turns.get(turn_id)),
+            deliver=postman.attempt,
         )
         return asdict(said)
+
+
+def _postman(ground: Ground) -> Postman:
+    """Make the one who delivers, and keeps in the journal how that ended; nobody else is to be told."""
+    return Postman(
+        Deliverer(ground.room, ground.store.turns, ground.me, ground.clock),
+        ground.store,
+        account=ground.me.uid,
+        persona=ground.persona.name,
+        clock=ground.clock,
+        log=ground.log,
+        still_true=lambda _: True,
+        on_failure=lambda _turn, _notice: None,
+        on_settled=lambda: None,
+    )
 
 
 async def unanswered(home: Path, cid: str) -> tuple[Message, ...]:
@@ -52,10 +70,13 @@ async def unanswered(home: Path, cid: str) -> tuple[Message, ...]:
     persona = passed(home, guarded=None)
     after = 0
     if (home / FILE).exists():
-        known = look_at_store(home).inbox.conversation(cid)
+        store = look_at_store(home)
+        known = store.inbox.conversation(cid)
+        store.close()
         after = max(known.answered, known.first_mark) if known else 0
     room = open_room(persona.server, persona.token)
     try:
+        must_be(persona, await room.who_am_i())
         found: list[Message] = []
         more = True
         while more:

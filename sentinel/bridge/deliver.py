@@ -7,11 +7,11 @@ twice: a human is asked. Source: spec 02 section 4 "reply"; security facts, sect
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
-from sentinel.core.errors import NonceConflict, RateLimited, Rejected, Unavailable
+from sentinel.core.errors import NonceConflict, NotFound, RateLimited, Rejected, Unavailable
 from sentinel.core.journal import State
 from sentinel.core.model import Account, Message
 from sentinel.core.parts import matches
@@ -86,16 +86,15 @@ class Deliverer:
                     self._journal.read_back(turn.id, part.part)
                     said.append(step)
                 case _Adopted(message):
-                    self._journal.adopt(turn.id, part.part, message.id)
-                    return self._finish(turn, [*said, message], adopted=message)
+                    unanswered = _not_answered(turn, message)
+                    self._journal.adopt(
+                        turn.id, part.part, message.id, unanswered=unanswered, now=self._now()
+                    )
+                    return Delivered((*said, message), unanswered)
                 case _:
                     return step
-        return self._finish(turn, said, adopted=None)
-
-    def _finish(self, turn: TurnRecord, said: Sequence[Message], *, adopted: Message | None) -> Delivered:
-        unanswered = () if adopted is None else tuple(one for one in turn.batch if one not in adopted.answers)
-        self._journal.verified(turn.id, unanswered=unanswered, now=self._now())
-        return Delivered(tuple(said), unanswered)
+        self._journal.verified(turn.id, now=self._now())
+        return Delivered(tuple(said))
 
     async def _part(
         self, turn: TurnRecord, part: PartRecord, anchor: int
@@ -107,14 +106,14 @@ class Deliverer:
                 if state is State.SENDING and not self._may_send_again:
                     return await self._settle_without_memory(turn, part)
                 self._journal.sending(turn.id, part.part, anchor=anchor)
-                state = State.SENDING
                 trouble = await self._post(turn, part)
                 if trouble is not None:
                     return trouble
-                state = State.POSTED
             found = await self._read_back(turn, part)
             if found is not None:
                 return found
+            if not self._may_send_again:
+                return InDoubt("the server named the message, and does not show it")
             state = State.DRAFTED  # named by the server, yet not to be found: the same nonce once more
         return Postponed("the server named the message, but does not show it", None)
 
@@ -129,26 +128,45 @@ class Deliverer:
         try:
             message = await self._room.post(turn.cid, part.outgoing)
         except RateLimited as limited:
+            if (
+                not self._may_send_again
+            ):  # nothing is under way, and the journal must know: it may be sent once more
+                self._journal.turned_away(turn.id, part.part)
             return Postponed("the room says wait", limited.retry_after_s)
         except Unavailable as away:
-            return await self._look_after_a_cut(turn, part, str(away))
+            return await self._look(turn, part, absent=Postponed(str(away)))
         except NonceConflict:
-            return await self._adopt(turn, part)
+            hidden = InDoubt("the room says that another text stands under our nonce, and does not show it")
+            return await self._look(turn, part, absent=hidden)
         except Rejected as no:
-            return Refused(str(no), no.status)
+            refused = Refused(str(no), no.status)
+            if part.state is State.DRAFTED:
+                return refused
+            # An earlier try of these bytes may have been applied before the room changed its mind.
+            return await self._look(turn, part, absent=refused)
         self._journal.posted(turn.id, part.part, message.id, now=self._now())
         return None
 
-    async def _look_after_a_cut(
-        self, turn: TurnRecord, part: PartRecord, why: str
-    ) -> _Adopted | Postponed | None:
-        """The post may or may not have been applied: only the server knows, and it is asked."""
+    async def _settle_without_memory(
+        self, turn: TurnRecord, part: PartRecord
+    ) -> Message | _Adopted | Postponed | Refused | InDoubt:
+        """A room that may forget nonces: what may have been sent is never sent again (at most once)."""
+        absent = InDoubt("it may have been posted, and this room cannot tell")
+        trouble = await self._look(turn, part, absent=absent)
+        if trouble is not None:
+            return trouble
+        return await self._read_back(turn, part) or absent
+
+    async def _look(
+        self, turn: TurnRecord, part: PartRecord, *, absent: Postponed | Refused | InDoubt
+    ) -> _Adopted | Postponed | Refused | InDoubt | None:
+        """Ask the server whether a post was applied; None: it was, and is `posted` now. `absent`: what it means if not."""
         try:
             found = await self._find(turn, part)
         except (RateLimited, Unavailable) as away:
-            return Postponed(str(away), None)
+            return Postponed(str(away))
         if found is None:
-            return Postponed(why, None)
+            return absent
         if not self._equal(turn, part, found):
             return _Adopted(found)
         self._journal.posted(turn.id, part.part, found.id, now=self._now())
@@ -158,58 +176,49 @@ class Deliverer:
         try:
             found = await self._find(turn, part)
         except (RateLimited, Unavailable) as away:
-            return Postponed(str(away), None)
+            return Postponed(str(away))
         if found is None or self._equal(turn, part, found):
             return found
         return _Adopted(found)
 
     async def _find(self, turn: TurnRecord, part: PartRecord) -> Message | None:
-        """Look our message up by its nonce, a few times: a readback may be late."""
-        nonce = part.outgoing.nonce
+        """Look our message up, a few times: a readback may be late."""
         try:
-            found = await self._room.find_by_nonce(turn.cid, nonce)
+            found = await self._find_once(turn, part)
             for wait_s in READBACK_WAITS_S:
                 if found is not None:
                     break
                 await self._clock.sleep(wait_s)
-                found = await self._room.find_by_nonce(turn.cid, nonce)
+                found = await self._find_once(turn, part)
         except Rejected as no:  # a refused *look* says nothing about the post
             raise Unavailable(f"the readback was refused ({no.status})") from no
         return found
 
-    async def _adopt(self, turn: TurnRecord, part: PartRecord) -> _Adopted | Postponed | InDoubt | None:
-        """Something else of ours stands under this nonce: that *is* the answer; our draft is never sent."""
+    async def _find_once(self, turn: TurnRecord, part: PartRecord) -> Message | None:
+        """Look by our nonce, or, where the room forgets it at once, by the id that it gave."""
+        if self._room.traits.nonce_memory is not NonceMemory.NONE:
+            return await self._room.find_by_nonce(turn.cid, part.outgoing.nonce)
+        server_id = self._journal.parts(turn.id)[part.part].server_id
         try:
-            found = await self._find(turn, part)
-        except (RateLimited, Unavailable) as away:
-            return Postponed(str(away), None)
-        if found is None:
-            return InDoubt("the room says that another text stands under our nonce, and does not show it")
-        if self._equal(turn, part, found):
-            self._journal.posted(turn.id, part.part, found.id, now=self._now())
+            return await self._room.find(turn.cid, server_id) if server_id else None
+        except NotFound:
             return None
-        return _Adopted(found)
-
-    async def _settle_without_memory(
-        self, turn: TurnRecord, part: PartRecord
-    ) -> Message | _Adopted | Postponed | InDoubt:
-        """A room that forgets nonces: what may have been sent is never sent again (at most once)."""
-        try:
-            found = await self._find(turn, part)
-        except (RateLimited, Unavailable) as away:
-            return Postponed(str(away), None)
-        if found is None:
-            return InDoubt("it may have been posted, and this room cannot tell")
-        if not self._equal(turn, part, found):
-            return _Adopted(found)
-        self._journal.posted(turn.id, part.part, found.id, now=self._now())
-        return found
 
     def _equal(self, turn: TurnRecord, part: PartRecord, found: Message) -> bool:
+        if self._room.traits.nonce_memory is NonceMemory.NONE:
+            found = replace(found, nonce=part.outgoing.nonce)
         return found.cid == turn.cid and matches(part.outgoing, found, uid=self._me.uid)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
+
+
+def _not_answered(turn: TurnRecord, adopted: Message) -> tuple[str, ...]:
+    """Return the triggers of a batch that an adopted answer leaves open.
+
+    Never the one whose nonce it stands under: that message *is* its answer, and asking again would meet it again.
+    """
+    return tuple(one for one in turn.batch if one not in adopted.answers and one != turn.key_id)
 
 
 def retry_at(now: datetime, delivery: Postponed, *, backoff_s: float) -> float:

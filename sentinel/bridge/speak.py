@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from sentinel.bridge.deliver import Delivered, Delivery, InDoubt, Postponed, Refused
 from sentinel.core.errors import Exit, NotPermitted, SentinelError, UsageError
+from sentinel.core.journal import State
 from sentinel.core.mentions import resolve
-from sentinel.core.model import Member
+from sentinel.core.model import Member, Resolution
 from sentinel.core.parts import Parts, is_blank, leaks, plan, posts
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Room
@@ -61,10 +62,7 @@ async def speak(
         NotPermitted: a secret of the persona stands in it (77).
         NotDelivered: not read back (66); it stays in the journal, and the same nonce tries again.
     """
-    if is_blank(text):
-        raise NothingToSay(
-            "there is no text to say", mend="give the text as an argument or on standard input"
-        )
+    must_say(text)
     if leaks(text, secrets):
         raise NotPermitted("the text holds a secret of this persona", mend="take it out; nothing was sent")
     planned = plan(text, limit=room.traits.text_limit_chars, max_parts=persona.limits.answer_parts)
@@ -75,12 +73,19 @@ async def speak(
     nonces = [key if part == 0 else f"{key}.{part}" for part in range(len(planned.texts))]
     made = posts(planned, nonces=nonces, resolution=resolution, answers=())
     made = tuple(replace(one, reply_to=None) for one in made)
-    turn_id = turns.draft_notice(clock.token(), cid, f"say:{key}", made, now=clock.now().timestamp())
+    # The key holds the conversation: the server keeps nonces per conversation too.
+    turn_id = turns.draft_notice(clock.token(), cid, f"say:{cid}:{key}", made, now=clock.now().timestamp())
     delivery = await deliver(turn_id)
     match delivery:
-        case Delivered() | None:
-            ids = tuple(part.server_id or "" for part in turns.parts(turn_id))
-            return Spoken(ids, resolution.mentions, resolution.broadcast, resolution.ambiguous, key)
+        case Delivered():
+            return _spoken(turns, turn_id, resolution, key)
+        case None if turns.get(turn_id).state is State.VERIFIED:
+            return _spoken(turns, turn_id, resolution, key)
+        case None:
+            raise NotDelivered(
+                f"an earlier try under this nonce ended as {turns.get(turn_id).state.value}",
+                mend="look in the room, then say it under another nonce",
+            )
         case Postponed(why):
             mend = f"it is kept, and sent when the room is there again; to insist: --nonce {key}"
             raise NotDelivered(f"not read back yet ({why})", mend=mend)
@@ -92,3 +97,19 @@ async def speak(
             raise NotDelivered(
                 f"nobody can tell whether it was posted ({why})", mend="look in the room before you repeat it"
             )
+
+
+def must_say(text: str) -> None:
+    """Raise `NothingToSay` for a text that holds nothing for a human."""
+    if is_blank(text):
+        raise NothingToSay(
+            "there is no text to say", mend="give the text as an argument or on standard input"
+        )
+
+
+def _spoken(turns: Turns, turn_id: str, resolution: Resolution, key: str) -> Spoken:
+    """Say what stands in the room: under a nonce that was used before, that is the text of the first time."""
+    parts = turns.parts(turn_id)
+    ids = tuple(part.server_id for part in parts if part.server_id)
+    last = parts[-1].outgoing
+    return Spoken(ids, last.mentions, last.broadcast, resolution.ambiguous, key)

@@ -49,6 +49,7 @@ class Step(StrEnum):
     PARK = "park"
     REJECT = "reject"
     DOUBT = "doubt"
+    TURN_AWAY = "turn_away"
     EXPIRE = "expire"
     LAPSE = "lapse"
 
@@ -68,6 +69,7 @@ TRANSITIONS: Mapping[tuple[State, Step], State] = {
     (_S.DRAFTED, _T.LAPSE): _S.MOOT,  # only a notice, and only while nothing was sent
     (_S.SENDING, _T.SEND): _S.SENDING,  # the same nonce and bytes again
     (_S.SENDING, _T.ACKNOWLEDGE): _S.POSTED,
+    (_S.SENDING, _T.TURN_AWAY): _S.DRAFTED,  # 429 at the first try: the room says that nothing was applied
     (_S.SENDING, _T.REJECT): _S.REJECTED,
     (_S.SENDING, _T.DOUBT): _S.NEEDS_HUMAN,
     (_S.POSTED, _T.READ_BACK): _S.VERIFIED,

@@ -5,6 +5,7 @@ an outage holds the queue and counts nobody; a cut-off run may have acted. Sourc
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sentinel.core import notices, obituary
@@ -54,7 +55,8 @@ class Aftermath:
             case obituary.Dead(cause, reset_at):
                 self._die(cause, reset_at)
             case obituary.Hold(until):
-                self._conditions.change(refused_since=since or now.timestamp())
+                self._conditions.change(refused_since=since if since is not None else now.timestamp())
+                self._probe_later(until)
                 self._store.turns.change(self._waiting(batch, ready_at=until.timestamp()))
 
     def fail(self, batch: Sequence[Queued], end: Failed) -> None:
@@ -65,7 +67,7 @@ class Aftermath:
         verdict = obituary.judge(
             failure,
             failures_before=triggers[0].failures,
-            rates_before=triggers[0].rates,
+            rates_before=max(one.rates for one in triggers),
             thread_failures=1,  # the one retry in a new thread was already made inside the turn
             now=now,
             limits=self.persona.limits,
@@ -77,10 +79,15 @@ class Aftermath:
             evidence=failure.evidence,
             verdict=type(verdict).__name__,
         )
+        self._conditions.change(
+            refused_since=None
+        )  # the gate let this turn pass: its refusals were not in a row
+        if not isinstance(verdict, obituary.Dead):
+            self._probe_later()
         changes: Sequence[TriggerChange]
         match verdict:
             case obituary.Dead(cause, reset_at):
-                changes = self._waiting(batch, ready_at=now.timestamp())
+                changes = self._waiting(batch, ready_at=now.timestamp(), rates=None)
                 self._die(cause, reset_at)
             case obituary.Hold(until):
                 changes = [
@@ -93,8 +100,7 @@ class Aftermath:
             case obituary.Counted():
                 changes = self._count(batch, verdict, failure)
             case obituary.EndsVisibly():
-                changes = [TriggerChange(one.message_id, State.NEEDS_HUMAN) for one in batch]
-                self._say(batch[0].cid, f"leak:{end.turn_id}", Notice.LEAK)
+                changes = self._end_visibly(batch, end)
             case obituary.Quiet():
                 changes = self._cut(end, [one.message_id for one in batch])
             case obituary.RetryInNewThread():
@@ -115,7 +121,8 @@ class Aftermath:
         )
         if len(batch) > 1:
             return [
-                TriggerChange(one.message_id, State.SEEN, ready_at=one.ready_at, alone=True) for one in after
+                TriggerChange(one.message_id, State.SEEN, ready_at=one.ready_at, alone=True, rates=0)
+                for one in after
             ]
         one = after[0]
         if verdict.notice:
@@ -141,10 +148,19 @@ class Aftermath:
             )
         ]
 
+    def _end_visibly(self, batch: Sequence[Queued], end: Failed) -> Sequence[TriggerChange]:
+        """The message is over, until a human decides: the body is kept, one notice says so."""
+        rejected = end.failure.kind is FailureClass.REJECTED
+        notice, state = (Notice.REJECTED, State.REJECTED) if rejected else (Notice.LEAK, State.NEEDS_HUMAN)
+        self._say(batch[0].cid, f"{notice.value}:{end.turn_id or batch[0].message_id}", notice)
+        return [TriggerChange(one.message_id, state) for one in batch]
+
     def _cut(self, end: Failed, ids: Sequence[str]) -> Sequence[TriggerChange]:
         """We ended the turn ourselves: parked by a human's `/stop`, else run again by the rule for cut-off runs."""
         if end.failure.kind is FailureClass.STOPPED:
             return [TriggerChange(one, State.PARKED, cut_thread=end.thread) for one in ids]
+        if end.turn_id is None:  # nothing was started, so nothing was cut off
+            return [TriggerChange(one, State.SEEN) for one in ids]
         return self.cut_changes(ids, thread=end.thread, persona=end.persona)
 
     def cut_changes(
@@ -168,8 +184,18 @@ class Aftermath:
         failure = Failure(FailureClass.INTERRUPTED, "the sentinel went down while it ran")
         self._store.turns.end(turn_id, Step.INTERRUPT, changes, failure=failure, now=self._now())
 
-    def _waiting(self, batch: Sequence[Queued], *, ready_at: float) -> Sequence[TriggerChange]:
-        return [TriggerChange(one.message_id, State.SEEN, ready_at=ready_at) for one in batch]
+    def _waiting(
+        self, batch: Sequence[Queued], *, ready_at: float, rates: int | None = 0
+    ) -> Sequence[TriggerChange]:
+        """Return the triggers as they wait again; what was no rate limit ends a row of them (`rates`)."""
+        return [TriggerChange(one.message_id, State.SEEN, ready_at=ready_at, rates=rates) for one in batch]
+
+    def _probe_later(self, at: datetime | None = None) -> None:
+        """A probe of the dead that proved neither life nor death: the next one comes in its time, not at once."""
+        death = self._conditions.now.death
+        if death is not None:
+            later = at or obituary.probe_at(None, now=self._clock.now())
+            self._conditions.change(death=replace(death, probe_at=later.timestamp()))
 
     def _die(self, cause: FailureClass, reset_at: datetime | None) -> None:
         now, known = self._clock.now(), self._conditions.now.death

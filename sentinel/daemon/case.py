@@ -44,6 +44,11 @@ class Case:
         return self.triggers[0].cid
 
     @property
+    def was_cut(self) -> bool:
+        """Whether an earlier run for one of these triggers was cut off, with or without a thread to go on in."""
+        return any(one.cuts or one.cut_thread for one in self.triggers)
+
+    @property
     def cut_thread(self) -> str | None:
         """The thread of a run that was cut off and may have acted, to go on in."""
         return next((one.cut_thread for one in self.triggers if one.cut_thread), None)
@@ -73,7 +78,7 @@ def request_of(
             task_md=persona.task_md,
             task_is_new=new_task,
             boundary=boundary,
-            earlier_attempt=EARLIER_ATTEMPT if case.cut_thread else None,
+            earlier_attempt=EARLIER_ATTEMPT if case.was_cut and may_have_acted(persona) else None,
             notes=notes,
         )
     )

@@ -111,9 +111,10 @@ class Commands:
         older = [one for one in self._store.turns.in_state(State.SEEN, message.cid) if one.seq < message.seq]
         self._store.turns.change([TriggerChange(one.message_id, State.PARKED) for one in older])
         stopped: Sequence[str] = ()
-        if running is not None and running.cid == message.cid:
+        held = self._store.turns.in_state(State.RUNNING, message.cid)
+        is_older = not held or held[0].seq < message.seq
+        if running is not None and running.cid == message.cid and is_older:
             self._turner.stop(EndedBy.STOP)
-            held = self._store.turns.in_state(State.RUNNING, message.cid)
             stopped = [one.message_id for one in held]
         self._worker.ring()
         if not stopped and not older:

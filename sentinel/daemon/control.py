@@ -67,6 +67,8 @@ class Control:
             return {"ok": dict(await handler(request))}
         except SentinelError as fault:
             return {"error": str(fault), "code": int(fault.exit_code)}
+        except Exception as bug:  # a caller's request must not end the sentinel, nor stay without an answer
+            return {"error": f"a bug of ours: {type(bug).__name__}: {bug}", "code": int(Exit.BUG)}
 
 
 async def ask(home: Path, verb: str, **fields: object) -> Mapping[str, Any]:

@@ -8,10 +8,12 @@ again too. Source: spec 02 section 3 points 3 to 5, "First start".
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sentinel.core.commands import Command
-from sentinel.core.errors import RoomError, SentinelError, Unauthorized
+from sentinel.core.errors import NotFound, RateLimited, RoomError, Unauthorized, Unavailable
 from sentinel.core.model import Account, Conversation, Member, Message
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Connected, Disconnected, MembersChanged, Rang, Room, Superseded
@@ -65,6 +67,7 @@ class Intake:
         self._clock, self._log = clock, log
         self._rung: dict[str, float | None] = {}
         self._pulls: dict[str, asyncio.Task[None]] = {}
+        self._back = asyncio.Event()
         self.fault: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -89,7 +92,9 @@ class Intake:
                     self._log.info("connected", reconnects=reconnects)
                     self._window.live = True
                     self._heard.link(True)
+                    self._back.set()
                     self._roster.forget()
+                    await self._obey_what_is_owed()
                     await self._pull_everything()
                 case Disconnected(why, retry_in_s):
                     self._log.warning("disconnected", why=why, retry_in_s=round(retry_in_s, 1))
@@ -152,12 +157,17 @@ class Intake:
                 attempt = 0
             except Unauthorized:
                 raise
+            except NotFound as gone:  # no longer a member; a ring, a reconnection or the fallback looks again
+                self._log.warning("not in this conversation", cid=cid, why=str(gone))
             except RoomError as away:
                 attempt += 1
                 wait_s = backoff_s(attempt, draw=self._clock.draw(), first_s=1.0, cap_s=60.0)
                 self._log.warning("not pulled", cid=cid, why=str(away), retry_in_s=round(wait_s, 1))
                 self._rung.setdefault(cid, rang_at)
-                await self._clock.sleep(wait_s)
+                self._back.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._back.wait()  # a line that is up again says that the room is
 
     async def pull(self, cid: str, *, rang_at: float | None = None) -> None:
         """Read everything newer than the cursor, page by page. `rang_at` None: read the overlap again too."""
@@ -234,8 +244,8 @@ class Intake:
                     self._log.info("wakes", cid=cid, message=message.id)
                     self._heard.queued()
                 case Obey(command):
-                    if self._store.inbox.obey_once(message.id, now=self._clock.now().timestamp()):
-                        self._heard.command(message, command)
+                    self._heard.command(message, command)
+                    self._store.inbox.obeyed(message.id, now=self._clock.now().timestamp())
                 case Skip(Why.STALE):
                     missed += 1
                 case _:
@@ -248,33 +258,74 @@ class Intake:
         """Begin at the newest message, but take the unanswered triggers of the last hour: no replay, nothing lost."""
         conversation = await self._conversation(cid)
         newest = conversation.last_seq
-        history: list[Message] = []
-        after = max(0, newest - FIRST_START_MESSAGES)
-        while after < newest:
-            page = await self._room.history(cid, after=after)
-            history.extend(one for one in page.messages if one.seq <= newest)
-            if not page.messages:
-                break
-            after = page.messages[-1].seq
-        members, now = await self._roster.members(cid), self._clock.now()
-        taken = [
-            Taken(one, "wake", "wake", wakes=True, resets_guard=False, keep=True)
-            for one in first_start_triggers(
-                history, me=self._me, members=members, now=now, persona=self._persona()
-            )
+        persona, now = self._persona(), self._clock.now()
+        since = now - timedelta(seconds=persona.limits.first_start_window_s)
+        history = await self._last_hour(cid, newest, since)
+        members = await self._roster.members(cid)
+        triggers = first_start_triggers(history, me=self._me, members=members, now=now, persona=persona)
+        taken = [Taken(one, "wake", "wake", wakes=True, resets_guard=False, keep=True) for one in triggers]
+        past = Skip(Why.BEFORE_START)
+        taken += [
+            self._taken(one, past)
+            for one in history
+            if one not in triggers and one.sender.uid != self._me.uid and names_me(one, self._me)
         ]
         self._store.inbox.take(
             cid, taken, cursor=newest, keep_seen_from=0, now=now.timestamp(), first_mark=newest
         )
-        self._log.info("first start", cid=cid, first_mark=newest, taken=len(taken))
-        if taken:
+        self._log.info("first start", cid=cid, first_mark=newest, taken=len(triggers))
+        if triggers:
             self._heard.queued()
         return ConversationState(cid, newest, newest, 0, 0.0)
+
+    async def _last_hour(self, cid: str, newest: int, since: datetime) -> list[Message]:
+        """Return the messages up to `newest` since that time, or a few more: blocks, from the newest backwards."""
+        history: list[Message] = []
+        begin = newest
+        while begin > 0 and (not history or history[0].sent_at >= since):
+            end, begin = begin, max(0, begin - FIRST_START_MESSAGES)
+            block: list[Message] = []
+            after = begin
+            while after < end:
+                page = await self._room.history(cid, after=after)
+                block.extend(one for one in page.messages if one.seq <= end)
+                if not page.messages:
+                    break
+                after = page.messages[-1].seq
+            history = block + history
+            if not block:
+                break
+        return history
+
+    async def _obey_what_is_owed(self) -> None:
+        """Carry out commands that an earlier process had taken in when it was killed."""
+        for owed in self._store.inbox.owed_commands():
+            try:
+                message = await self._room.find(owed.cid, owed.message_id)
+                members = await self._roster.members(owed.cid)
+            except NotFound:
+                self._store.inbox.obeyed(owed.message_id, now=self._clock.now().timestamp())
+                continue
+            except (RateLimited, Unavailable) as away:
+                self._log.warning("a command waits", message=owed.message_id, why=str(away))
+                return
+            decision = triage(
+                message,
+                me=self._me,
+                members=members,
+                first_mark=0,
+                recent_persona_turns=0,
+                now=self._clock.now(),
+                persona=self._persona(),
+            )
+            if isinstance(decision, Obey):
+                self._heard.command(message, decision.command)
+            self._store.inbox.obeyed(message.id, now=self._clock.now().timestamp())
 
     async def _conversation(self, cid: str) -> Conversation:
         for one in await self._roster.conversations():
             if one.cid == cid:
                 return one
-        raise SentinelError(
+        raise NotFound(
             f"{cid} is not a conversation of this account", mend="check the cid on the command line"
         )

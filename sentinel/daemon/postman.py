@@ -50,6 +50,7 @@ class Postman:
         self._busy = asyncio.Lock()
         self._rung = asyncio.Event()
         self._attempts: dict[str, int] = {}
+        self._away: set[str] = set()
 
     def say(self, cid: str, key: str, text: str, *, reply_to: str | None = None) -> bool:
         """Draft a notice, once per `key` for good; the loop delivers it. It mentions nobody and wakes nobody."""
@@ -70,8 +71,12 @@ class Postman:
             self._rung.set()
         return drafted
 
-    def ring(self) -> None:
-        """Look for deliveries again: the room may be back."""
+    def room_is_back(self) -> None:
+        """The live line is up again: try at once what waited for the room alone (a told wait stays told)."""
+        now = self._clock.now().timestamp()
+        for turn_id in self._away:
+            self._store.turns.postpone(turn_id, ready_at=now)
+        self._away.clear()
         self._rung.set()
 
     async def run(self) -> None:
@@ -103,6 +108,7 @@ class Postman:
                 self._store.turns.lapse(turn_id, now=self._clock.now().timestamp())
                 self._log.info("moot", key=turn.key_id)
                 return None
+            self._away.discard(turn_id)
             delivery = await self._deliverer.deliver(turn, anchor=anchor)
             self._settle(turn, delivery)
             self._on_settled()
@@ -124,6 +130,8 @@ class Postman:
                 wait_s = backoff_s(attempt, draw=self._clock.draw(), first_s=1.0, cap_s=60.0)
                 at = retry_at(self._clock.now(), delivery, backoff_s=wait_s)
                 self._store.turns.postpone(turn.id, ready_at=at)
+                if delivery.retry_after_s is None:
+                    self._away.add(turn.id)
                 self._rung.set()
                 self._log.warning("delivery postponed", turn=turn.id, why=why, retry_in_s=round(wait_s, 1))
             case Refused(why, status):

@@ -5,17 +5,19 @@ Source: spec 01 section 2 (`PUT /v1/presence`), spec 02 section 7 "Presence tell
 
 import asyncio
 
-from sentinel.core.errors import RoomError, Unauthorized
+from sentinel.core.errors import RateLimited, RoomError, Unauthorized
 from sentinel.core.model import PresenceState
-from sentinel.core.ports import Room
+from sentinel.core.ports import Clock, Room
 from sentinel.daemon.log import Log
+
+_AGAIN_S = 5.0
 
 
 class Presence:
     """Sends the newest presence and typing; never waited for by a turn."""
 
-    def __init__(self, room: Room, log: Log) -> None:
-        self._room, self._log = room, log
+    def __init__(self, room: Room, clock: Clock, log: Log) -> None:
+        self._room, self._clock, self._log = room, clock, log
         self._wanted: tuple[PresenceState, str | None] = (PresenceState.IDLE, None)
         self._typing: dict[str, bool] = {}
         self._changed = asyncio.Event()
@@ -50,3 +52,6 @@ class Presence:
                 raise
             except RoomError as away:
                 self._log.warning("presence not told", why=str(away))
+                told_s = away.retry_after_s if isinstance(away, RateLimited) else 0.0
+                await self._clock.sleep(max(_AGAIN_S, told_s))
+                self._changed.set()

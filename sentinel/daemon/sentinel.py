@@ -72,7 +72,7 @@ class Sentinel:
         # One more than a block can hold: a full window then answers for the longest block.
         self._window = Window(ground.persona.limits.block_messages + 1)
         self._conditions = Conditions(store)
-        self._presence = Presence(room, log)
+        self._presence = Presence(room, clock, log)
         self.turner = Turner(
             home,
             room,
@@ -230,7 +230,8 @@ class Sentinel:
     def _link(self, up: bool) -> None:  # noqa: FBT001  # the shape that the intake calls
         if up:
             self._presence.again()
-            self._postman.ring()
+            self._postman.room_is_back()
+            self._worker.room_is_back()
 
     def _undelivered(self, turn: TurnRecord, notice: Notice) -> None:
         if turn.kind == "answer":

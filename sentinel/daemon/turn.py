@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from sentinel.bridge.draft import draft
+from sentinel.bridge.draft import Draft, draft
 from sentinel.bridge.fetch import fetch
-from sentinel.core.codec import EndedBy
-from sentinel.core.errors import RoomError, Unauthorized
+from sentinel.core.codec import EndedBy, TurnRequest
+from sentinel.core.errors import RateLimited, Rejected, RoomError, Unauthorized, Unavailable
 from sentinel.core.gate import GateRefused
 from sentinel.core.journal import Step
 from sentinel.core.model import Account
@@ -24,13 +24,14 @@ from sentinel.core.outcome import Answer, Failure, FailureClass
 from sentinel.core.parts import leaks
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Room
-from sentinel.core.turns import Queued
+from sentinel.core.turns import Queued, backoff_s
 from sentinel.daemon.case import Case, request_of, secrets_of, task_hash
 from sentinel.daemon.execution import Execution, Running
 from sentinel.daemon.log import Log
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.window import Window
 from sentinel.home.examine import examine
+from sentinel.home.executors import ADAPTERS
 from sentinel.store.store import Store
 from sentinel.store.threads import Completed, difference
 
@@ -105,7 +106,11 @@ class Turner:
         try:
             case = await self._prepare(turn_id, persona, [one.message_id for one in batch])
             if isinstance(case, Failed):
+                self._forget_folder(self._home / "turns" / turn_id)
                 return case
+            if running.stop_by is not None:  # told to end before anything was started: so nothing is
+                self._forget_folder(case.folder)
+                return Failed(None, _ended_before(running.stop_by), persona)
             return await self._work(case, running)
         finally:
             self.running = None
@@ -133,6 +138,8 @@ class Turner:
             )
         except Unauthorized:
             raise
+        except Rejected as no:  # no longer a member, say: this conversation must not hold up the others
+            return Failed(None, Failure(FailureClass.REJECTED, str(no)[:300]), persona)
         except RoomError as away:
             return Failed(None, Failure(FailureClass.ROOM_UNAVAILABLE, str(away)[:300]), persona)
         thread = self._store.threads.get(cid)
@@ -145,15 +152,15 @@ class Turner:
         """Execute, in the old thread or in a new one; then draft, or end the turn."""
         resume = case.cut_thread or case.thread.id
         first = str(uuid.UUID(hex=self._clock.token(), version=4))
+        request = request_of(
+            case, resume=resume, new_thread=first, boundary=self._clock.token(), why_new=None
+        )
         self._store.turns.begin(
             case.turn_id,
             case.triggers,
             snapshot=case.fetched.snapshot,
-            thread=resume or first,
+            thread=resume or chosen_thread(case.persona, request),
             now=self._now(),
-        )
-        request = request_of(
-            case, resume=resume, new_thread=first, boundary=self._clock.token(), why_new=None
         )
         outcome = await self._execution.run(case, request, running)
         renewed: FailureClass | None = None
@@ -173,35 +180,35 @@ class Turner:
                 case, resume=None, new_thread=first, boundary=self._clock.token(), why_new=renewed
             )
             outcome = await self._execution.run(case, request, running)
+        if running.stop_by is EndedBy.STOP:  # also when the answer was quicker than the signal
+            outcome = _ended_before(EndedBy.STOP)
         if isinstance(outcome, Failure):
             return self._failed(case, outcome)
-        return await self._draft(case, outcome, resumed=request.resume, renewed=renewed)
+        return await self._draft(case, outcome, running, resumed=request.resume, renewed=renewed)
 
     def _failed(self, case: Case, failure: Failure) -> Failed:
-        self._forget_folder(case)
+        self._forget_folder(case.folder)
         record = self._store.turns.get(case.turn_id)
         return Failed(case.turn_id, failure, case.persona, thread=record.thread)
 
     async def _draft(
-        self, case: Case, answer: Answer, *, resumed: str | None, renewed: FailureClass | None
+        self,
+        case: Case,
+        answer: Answer,
+        running: Running,
+        *,
+        resumed: str | None,
+        renewed: FailureClass | None,
     ) -> TurnEnd:
         """Turn an answer into exact posts, and keep them."""
         if leaks(answer.text, secrets_of(case.persona)):
-            case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            kept = case.folder / "answer.txt"
-            kept.touch(mode=0o600)
-            kept.write_text(answer.text, encoding="utf-8")
-            return Failed(case.turn_id, Failure(FailureClass.LEAK, f"kept in {kept}"), case.persona)
-        members = await self._roster.members(case.cid)
-        made = await draft(
-            self._room,
-            answer.text,
-            me=self._me,
-            persona=case.persona,
-            members=members,
-            triggers=case.messages,
-            generation=case.triggers[0].generation,
-        )
+            return self._set_aside(case, answer, FailureClass.LEAK, "it holds a secret")
+        try:
+            made = await self._posts(case, answer, running)
+        except Rejected as no:
+            return self._set_aside(case, answer, FailureClass.REJECTED, str(no))
+        if isinstance(made, Failure):
+            return self._failed(case, made)
         if made.ambiguous:
             self._log.warning("ambiguous names", turn=case.turn_id, count=len(made.ambiguous))
         usage = answer.usage or difference(
@@ -211,15 +218,59 @@ class Turner:
         )
         done = Completed(answer.thread, usage, answer.total, task_hash(case.persona.task_md))
         self._store.turns.draft(case.turn_id, made.posts, done, now=self._now())
-        self._forget_folder(case)
+        self._forget_folder(case.folder)
         return Drafted(case.turn_id, case.fetched.snapshot, renewed)
 
-    def _forget_folder(self, case: Case) -> None:
+    async def _posts(self, case: Case, answer: Answer, running: Running) -> Draft | Failure:
+        """Make the posts. While the room is away, wait: an answer that stands is not thrown away and made again."""
+        attempt = 0
+        while True:
+            try:
+                return await draft(
+                    self._room,
+                    answer.text,
+                    me=self._me,
+                    persona=case.persona,
+                    members=await self._roster.members(case.cid),
+                    triggers=case.messages,
+                    generation=case.triggers[0].generation,
+                )
+            except (Unavailable, RateLimited) as away:
+                attempt += 1
+                wait_s = backoff_s(attempt, draw=self._clock.draw(), first_s=1.0, cap_s=30.0)
+                self._log.warning("the answer waits for the room", turn=case.turn_id, why=str(away))
+                until = self._now() + wait_s
+                while self._now() < until:
+                    if running.stop_by is not None:
+                        return _ended_before(running.stop_by)
+                    await self._clock.sleep(0.5)
+
+    def _set_aside(self, case: Case, answer: Answer, kind: FailureClass, why: str) -> Failed:
+        """Keep the body of an answer that may not, or cannot, be posted: its owners decide."""
+        case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kept = case.folder / "answer.txt"
+        kept.touch(mode=0o600)
+        kept.write_text(answer.text, encoding="utf-8")
+        return Failed(case.turn_id, Failure(kind, f"{why[:200]}; kept in {kept}"), case.persona)
+
+    def _forget_folder(self, folder: Path) -> None:
         with suppress(OSError):
-            shutil.rmtree(case.folder)
+            shutil.rmtree(folder)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
+
+
+def chosen_thread(persona: Persona, request: TurnRequest) -> str | None:
+    """Return the thread that this run begins under an id of ours; None where the executor chooses (codex tells it)."""
+    codec = ADAPTERS[persona.adapter].codec(request)
+    return request.new_thread if request.new_thread in codec.argv() else None
+
+
+def _ended_before(by: EndedBy) -> Failure:
+    """Return what a turn is that we ended ourselves although no executor failed."""
+    kind = FailureClass.STOPPED if by is EndedBy.STOP else FailureClass.INTERRUPTED
+    return Failure(kind, f"ended by us ({by.value})")
 
 
 def stop_step(failure: Failure) -> Step:

@@ -39,7 +39,10 @@ def verbs(commands: Commands, ground: "Ground", postman: Postman) -> Mapping[str
         return {"paused": False}
 
     async def retry(request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"retried": commands.retry(message_id=request.get("message_id"))}
+        message_id = request.get("message_id")
+        if not isinstance(message_id, str | None):
+            raise UsageError("retry needs a message id, or none")
+        return {"retried": commands.retry(message_id=message_id)}
 
     async def say(request: Mapping[str, Any]) -> Mapping[str, Any]:
         cid, text, number = request.get("cid"), request.get("text"), request.get("nonce")

@@ -7,6 +7,7 @@ queue and counts nobody; death is only what `core.obituary` calls death. Source:
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sentinel.core import notices
@@ -27,6 +28,8 @@ from sentinel.daemon.presence import Presence
 from sentinel.daemon.turn import Drafted, Failed, Refusal, Turner
 from sentinel.store.store import Store
 from sentinel.store.turns import TriggerChange
+
+_BATCH_MOST = 200  # an answer names every trigger that it answers, and a room takes only so many names
 
 
 class Worker:
@@ -54,6 +57,13 @@ class Worker:
         """Something changed: look at the queue again."""
         self._rung.set()
 
+    def room_is_back(self) -> None:
+        """The live line is up again: what waited for the room alone waits no longer."""
+        hold = self._conditions.now.hold
+        if hold is not None and hold.cause is FailureClass.ROOM_UNAVAILABLE:
+            self._conditions.change(hold=replace(hold, until=self._now()))
+        self.ring()
+
     async def end(self) -> None:
         """Take no more turns; give the running one its grace, then stop its tree (TERM)."""
         self._ending = True
@@ -65,6 +75,7 @@ class Worker:
 
     async def run(self) -> None:
         """Take turns until `end`; raises `Unauthorized` when the room no longer knows us."""
+        self._show()  # what an earlier process was (dead, held) is so until a turn proves otherwise
         while not self._ending:
             self._rung.clear()
             batch = self._choose()
@@ -94,7 +105,8 @@ class Worker:
         if condition.hold is not None and now < condition.hold.until:
             self._say_held(queue, condition.hold)
             return None
-        return next_batch(queue, now=now)
+        batch = next_batch(queue, now=now)
+        return batch[:_BATCH_MOST] if batch else None
 
     def _queue(self) -> tuple[Queued, ...]:
         """Return the waiting triggers of conversations whose last answer is out."""
@@ -130,6 +142,7 @@ class Worker:
             self._log.error("a bug of ours", error=f"{type(bug).__name__}: {bug}")
             failure = Failure(FailureClass.BUG, f"{type(bug).__name__}: {bug}"[:300])
             end = Failed(self._open_turn(batch), failure, self._persona)
+        self._presence.typing(batch[0].cid, on=False)
         match end:
             case Drafted():
                 await self._succeed(end)
@@ -151,13 +164,13 @@ class Worker:
     async def _succeed(self, end: Drafted) -> None:
         record = self._store.turns.get(end.turn_id)
         death = self._conditions.now.death
+        if death is not None:
+            self._say_back(death)
         self._conditions.change(death=None, hold=None, refused_since=None)
         await self._postman.attempt(end.turn_id, anchor=end.anchor)
         if end.renewed is not None:
             key = f"thread-renewed:{end.turn_id}"
             self._say(record.cid, key, Notice.THREAD_RENEWED, cause=end.renewed.value)
-        if death is not None:
-            self._say_back(death)
         self._retry_parked()
 
     def _retry_parked(self) -> None:

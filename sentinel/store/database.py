@@ -87,21 +87,37 @@ def open_database(path: Path) -> Database:
         _promise(connection, path)
         _migrate(connection, path)
     except sqlite3.DatabaseError as error:
-        raise Damaged(
-            f"{path} cannot be opened as a database ({error})",
-            mend="move it aside and restore it from a back-up; it holds the journal of what was said",
-        ) from error
+        raise _no_database(path, error) from error
     return Database(connection, path)
 
 
 def open_for_reading(path: Path) -> Database:
-    """Open an existing database without ever writing to it, for commands that only look."""
+    """Open an existing database without ever writing to it, for commands that only look.
+
+    Raises:
+        ConfigError: there is none, or nothing was ever written into it.
+        Damaged: the file is no database, or not one of this version.
+
+    """
+    never = ConfigError(f"{path} does not exist", mend="start the persona once with `sentinel run`")
     if not path.exists():
-        raise ConfigError(f"{path} does not exist", mend="start the persona once with `sentinel run`")
-    connection = sqlite3.connect(
-        f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
-    )
-    connection.row_factory = sqlite3.Row
+        raise never
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=_BUSY_MS / 1000
+        )
+        connection.row_factory = sqlite3.Row
+        have = _schema_of(connection)
+    except sqlite3.DatabaseError as error:
+        raise _no_database(path, error) from error
+    if have != len(MIGRATIONS):
+        connection.close()
+        if have == 0:
+            raise never
+        raise Damaged(
+            f"{path} has schema {have}, and this version reads {len(MIGRATIONS)}",
+            mend="use the hoop-sentinel that runs this persona",
+        )
     return Database(connection, path)
 
 
@@ -118,7 +134,7 @@ def _promise(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    have = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    have = _schema_of(connection)
     if have > len(MIGRATIONS):
         raise Damaged(
             f"{path} was written by a newer version (schema {have}, this one knows {len(MIGRATIONS)})",
@@ -130,6 +146,17 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version={number}")
         connection.execute("COMMIT")
+
+
+def _schema_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _no_database(path: Path, error: sqlite3.DatabaseError) -> Damaged:
+    return Damaged(
+        f"{path} cannot be opened as a database ({error})",
+        mend="move it aside and restore it from a back-up; it holds the journal of what was said",
+    )
 
 
 def _refuse_network_file_system(folder: Path) -> None:

@@ -178,10 +178,16 @@ class Inbox:
         )
         return KeptDecision(*row) if row else None
 
-    def obey_once(self, message_id: str, *, now: float) -> bool:
-        """Note that the command in this message is carried out; False if it was before."""
+    def obeyed(self, message_id: str, *, now: float) -> None:
+        """Note, after the deed, that the command in this message was carried out."""
         with self._db.transaction() as write:
-            done = write.execute(
-                "INSERT OR IGNORE INTO commands (message_id, at) VALUES (?, ?)", (message_id, now)
-            )
-            return done.rowcount == 1
+            write.execute("INSERT OR IGNORE INTO commands (message_id, at) VALUES (?, ?)", (message_id, now))
+            write.execute("DELETE FROM commands WHERE at < ?", (now - _DECISIONS_KEPT_S,))
+
+    def owed_commands(self) -> tuple[KeptDecision, ...]:
+        """Return commands that were taken in, but not carried out before the process ended; oldest first."""
+        rows = self._db.rows(
+            "SELECT message_id, cid, seq, decision, reason, at FROM decisions WHERE decision = 'obey'"
+            " AND message_id NOT IN (SELECT message_id FROM commands) ORDER BY at, seq"
+        )
+        return tuple(KeptDecision(*row) for row in rows)

@@ -115,10 +115,12 @@ class Turns:
         attempt = 1 + max(one.failures + one.cuts for one in triggers)
         with self._db.transaction() as write:
             for one in triggers:
-                advance(one.state, Step.START)
+                row = write.execute(
+                    "SELECT state FROM triggers WHERE message_id = ?", (one.message_id,)
+                ).fetchone()  # what is so now: the caller's record may be older than a `/stop`
                 write.execute(
                     "UPDATE triggers SET state = ?, turn_id = ? WHERE message_id = ?",
-                    (State.RUNNING, turn_id, one.message_id),
+                    (advance(State(row[0]), Step.START), turn_id, one.message_id),
                 )
             write.execute(
                 "INSERT INTO turns (id, kind, cid, key_id, generation, batch, state, attempt, snapshot, by_persona,"
@@ -179,7 +181,9 @@ class Turns:
     ) -> str:
         """Keep words of the program's own and return their turn: the one that stands under `key_id` already, if any."""
         with self._db.transaction() as write:
-            known = write.execute("SELECT id FROM turns WHERE kind = 'notice' AND key_id = ?", (key_id,)).fetchone()
+            known = write.execute(
+                "SELECT id FROM turns WHERE kind = 'notice' AND key_id = ?", (key_id,)
+            ).fetchone()
             if known is not None:
                 return str(known[0])
             write.execute(
@@ -204,6 +208,12 @@ class Turns:
             )
             write.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
 
+    def turned_away(self, turn_id: str, part: int) -> None:
+        """Record that the room refused the only post of this part so far for now, and applied nothing."""
+        with self._db.transaction() as write:
+            state = self._step_part(write, turn_id, part, Step.TURN_AWAY)
+            write.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
+
     def posted(self, turn_id: str, part: int, server_id: str, *, now: float) -> None:
         """Record the id that the server gave."""
         with self._db.transaction() as write:
@@ -218,31 +228,27 @@ class Turns:
         with self._db.transaction() as write:
             self._step_part(write, turn_id, part, Step.READ_BACK)
 
-    def verified(self, turn_id: str, *, unanswered: Sequence[str], now: float) -> None:
-        """End a turn whose every part was read back. Triggers in `unanswered` wait again (an adopted answer)."""
+    def verified(self, turn_id: str, *, now: float) -> None:
+        """End a turn whose every part was read back."""
         record = self.get(turn_id)
         with self._db.transaction() as write:
-            left = write.execute(
-                "SELECT count(*) FROM parts WHERE turn_id = ? AND state NOT IN (?, ?)",
-                (turn_id, State.VERIFIED, State.MOOT),
-            ).fetchone()[0]
-            if left:
-                raise Damaged(f"turn {turn_id} was to be verified with {left} parts that were not read back")
-            state = advance(record.state, Step.READ_BACK)
-            write.execute("UPDATE turns SET state = ?, ended_at = ? WHERE id = ?", (state, now, turn_id))
-            for message_id in record.batch:
-                state = State.SEEN if message_id in unanswered else State.VERIFIED
-                write.execute("UPDATE triggers SET state = ? WHERE message_id = ?", (state, message_id))
-            write.execute(
-                "UPDATE conversations SET answered = max(answered, coalesce((SELECT max(seq) FROM triggers"
-                " WHERE turn_id = ? AND state = ?), 0)) WHERE cid = ?",
-                (turn_id, State.VERIFIED, record.cid),
-            )
+            self._verify(write, record, record.state, unanswered=(), now=now)
 
-    def adopt(self, turn_id: str, part: int, server_id: str) -> None:
-        """Another text of ours stands under the nonce: it *is* the answer. Our draft is kept, and never sent."""
+    def adopt(
+        self, turn_id: str, part: int, server_id: str, *, unanswered: Sequence[str], now: float
+    ) -> None:
+        """End a turn with another text of ours that stands under its nonce: that *is* the answer.
+
+        Our draft is kept and never sent; triggers in `unanswered` wait again. All in one transaction: a turn that was
+        half adopted would take those for answered.
+        """
+        record = self.get(turn_id)
         with self._db.transaction() as write:
-            state = self._step_part(write, turn_id, part, Step.ACKNOWLEDGE)
+            row = write.execute(
+                "SELECT state FROM parts WHERE turn_id = ? AND part = ?", (turn_id, part)
+            ).fetchone()
+            if row is not None and State(row[0]) is not State.POSTED:
+                self._step_part(write, turn_id, part, Step.ACKNOWLEDGE)
             self._step_part(write, turn_id, part, Step.READ_BACK)
             write.execute(
                 "UPDATE parts SET server_id = ? WHERE turn_id = ? AND part = ?", (server_id, turn_id, part)
@@ -251,7 +257,29 @@ class Turns:
                 "UPDATE parts SET state = ? WHERE turn_id = ? AND state = ?",
                 (advance(State.DRAFTED, Step.LAPSE), turn_id, State.DRAFTED),
             )
-            write.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
+            self._verify(write, record, State.POSTED, unanswered=unanswered, now=now)
+
+    def _verify(
+        self, write: Connection, record: TurnRecord, state: State, *, unanswered: Sequence[str], now: float
+    ) -> None:
+        left = write.execute(
+            "SELECT count(*) FROM parts WHERE turn_id = ? AND state NOT IN (?, ?)",
+            (record.id, State.VERIFIED, State.MOOT),
+        ).fetchone()[0]
+        if left:
+            raise Damaged(f"turn {record.id} was to be verified with {left} parts that were not read back")
+        write.execute(
+            "UPDATE turns SET state = ?, ended_at = ? WHERE id = ?",
+            (advance(state, Step.READ_BACK), now, record.id),
+        )
+        for message_id in record.batch:
+            ended = State.SEEN if message_id in unanswered else State.VERIFIED
+            write.execute("UPDATE triggers SET state = ? WHERE message_id = ?", (ended, message_id))
+        write.execute(
+            "UPDATE conversations SET answered = max(answered, coalesce((SELECT max(seq) FROM triggers"
+            " WHERE turn_id = ? AND state = ?), 0)) WHERE cid = ?",
+            (record.id, State.VERIFIED, record.cid),
+        )
 
     def postpone(self, turn_id: str, *, ready_at: float) -> None:
         """Try the delivery of this turn again later."""
