@@ -222,12 +222,14 @@ async def test_a_server_that_never_greets_is_left(live):
     async def talk(socket, n):
         await socket.wait_closed()
 
-    _, room = await live(talk, hello_s=0.05)
+    server, room = await live(talk, hello_s=0.05)
+    bells = room.doorbells()
 
-    bell = await anext(room.doorbells())
+    bell = await anext(bells)
 
     assert isinstance(bell, Disconnected)
     assert "greet" in bell.why
+    await until(lambda: server.open == 0)  # not left half open
 
 
 async def test_a_server_that_never_answers_the_handshake_is_left(opened):
