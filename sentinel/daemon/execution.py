@@ -4,6 +4,9 @@
 and stop what outlived us.
 """
 
+import asyncio
+import contextlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +18,8 @@ from sentinel.daemon.case import Case, secrets_of
 from sentinel.daemon.log import Log
 from sentinel.home.environment import child_environment
 from sentinel.home.executors import ADAPTERS
+from sentinel.home.show import LAST_RUN
+from sentinel.home.write import put
 from sentinel.store.store import Store
 
 
@@ -37,6 +42,7 @@ class Execution:
     ) -> None:
         self._store, self._clock, self._log, self._on_running = store, clock, log, on_running
         self._lingering: process.Turn | None = None
+        self._shown: dict[str, str] = {}
 
     async def gone(self) -> None:
         """Wait until nothing of the last executor's tree lives."""
@@ -82,6 +88,7 @@ class Execution:
         )
         self._log.info("executor started", turn=case.turn_id, cid=case.cid, pid=child.pid, command=command[0])
         self._on_running(running)
+        await self._show_run(case, command[0])
         finished = await child.result()
         outcome = codec.outcome(finished.status, stderr=finished.stderr, now=self._clock.now())
         self._log.info(
@@ -93,6 +100,16 @@ class Execution:
             outcome=outcome.kind.value if isinstance(outcome, Failure) else "answer",
         )
         return outcome
+
+    async def _show_run(self, case: Case, command: str) -> None:
+        """Leave what was really used for `sentinel persona show` (law 1); written only when it changed."""
+        used = {"adapter": case.persona.adapter, "model": case.persona.model, "command": command}
+        if used == self._shown:
+            return
+        self._shown = used
+        record = json.dumps({"at": self._clock.now().isoformat(timespec="seconds"), **used}) + "\n"
+        with contextlib.suppress(OSError):  # a full disk must not end a turn for the sake of a record
+            await asyncio.to_thread(put, case.home, LAST_RUN, record.encode())
 
     def _on_event(self, turn_id: str, event: Event) -> None:
         match event:

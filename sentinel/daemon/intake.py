@@ -233,7 +233,7 @@ class Intake:
             reason=word(decision),
             wakes=wakes,
             resets_guard=isinstance(decision, Wake) and decision.resets_guard,
-            keep=wakes or isinstance(decision, Obey) or names_me(message, self._me),
+            keep=_is_worth_keeping(decision) or names_me(message, self._me),
         )
 
     def _tell(self, cid: str, decided: Sequence[tuple[Message, Decision]]) -> None:
@@ -329,3 +329,10 @@ class Intake:
         raise NotFound(
             f"{cid} is not a conversation of this account", mend="check the cid on the command line"
         )
+
+
+def _is_worth_keeping(decision: Decision) -> bool:
+    """Return whether `sentinel why` may be asked about it although the message does not name the persona."""
+    return not (
+        isinstance(decision, Skip) and decision.reason in {Why.OWN, Why.BEFORE_START, Why.NOT_MENTIONED}
+    )
