@@ -26,7 +26,7 @@ from sentinel.core.codec import (
     Unknown,
 )
 from sentinel.core.evidence import is_blank
-from sentinel.core.lines import Absurd, Json, LineSplitter, count_at, object_at, parse_object, text_at
+from sentinel.core.lines import Json, JsonLines, Noise, count_at, object_at, text_at
 from sentinel.core.outcome import Answer, Counter, Failure, FailureClass, Outcome
 
 # Hosted tools act outside of the sandbox: whoever has no network must not get them. `web_search` is a switch of its own,
@@ -90,7 +90,7 @@ class CodexCodec:
 
     def __init__(self, request: TurnRequest) -> None:
         self._request = request
-        self._lines = LineSplitter()
+        self._lines = JsonLines()
         self._thread: str | None = None
         self._wrong_thread = False
         self._began = False
@@ -123,13 +123,12 @@ class CodexCodec:
 
     def receive(self, data: bytes) -> list[Event]:
         """Take a chunk of standard output in."""
-        return [event for line in self._lines.feed(data) for event in self._on_line(line)]
+        return [event for one in self._lines.feed(data) for event in self._on(one)]
 
     def outcome(self, status: ExitStatus, *, stderr: str, now: datetime) -> Outcome:
         """Decide. `now` must be aware and in the machine's zone: codex prints the time of a reset in local time."""
-        rest = self._lines.close()
-        if rest is not None:
-            self._on_line(rest)
+        for one in self._lines.close():
+            self._on(one)
         if self._wrong_thread or (self._completed is not None and self._is_elsewhere()):
             said = f"asked for thread {self._request.resume}, codex named {self._thread or 'none'}"
             return Failure(FailureClass.THREAD_LOST, said)
@@ -154,14 +153,9 @@ class CodexCodec:
     def _is_elsewhere(self) -> bool:
         return self._request.resume is not None and self._thread != self._request.resume
 
-    def _on_line(self, line: bytes | Absurd) -> list[Event]:
-        if isinstance(line, Absurd):
-            return [Unknown(f"a line of {line.size_bytes} bytes, skipped")]
-        if not line.strip():
-            return []
-        event = parse_object(line)
-        if event is None:
-            return [Unknown(f"a line of {len(line)} bytes that is not a JSON object")]
+    def _on(self, event: Json | Noise) -> list[Event]:
+        if isinstance(event, Noise):
+            return [Unknown(event.what)]
         if self._wrong_thread or self._completed is not None or self._failed is not None:
             return [Progress("after-the-end")]
         return self._on_event(event)

@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from sentinel.core.classify import ended_by_us, ended_without_result
 from sentinel.core.codec import Codec, Ended, Event, ExitStatus, Sandbox, StopStep, TurnRequest, Unknown
-from sentinel.core.lines import Absurd, Json, LineSplitter, parse_object, well_formed
+from sentinel.core.lines import Json, JsonLines, Noise, well_formed
 from sentinel.core.model import Message, MessageType
 from sentinel.core.outcome import Answer, Outcome
 
@@ -37,7 +37,7 @@ class EchoCodec:
 
     def __init__(self, request: TurnRequest) -> None:
         self._request = request
-        self._lines = LineSplitter()
+        self._lines = JsonLines()
         self._echoed: tuple[str, ...] | None = None
 
     def argv(self) -> tuple[str, ...]:
@@ -55,21 +55,19 @@ class EchoCodec:
 
     def receive(self, data: bytes) -> list[Event]:
         """Take a chunk of standard output in."""
-        return [event for line in self._lines.feed(data) for event in self._on_line(line)]
+        return [event for one in self._lines.feed(data) for event in self._on(one)]
 
     def outcome(self, status: ExitStatus, *, stderr: str, now: datetime) -> Outcome:
         """Decide: the texts that came back make the answer."""
-        rest = self._lines.close()
-        if rest is not None:
-            self._on_line(rest)
+        for one in self._lines.close():
+            self._on(one)
         if self._echoed is not None:
             return Answer("\n\n".join((_WHO, *(_fenced(text) for text in self._echoed))))
         by_us = ended_by_us(status, trouble="", stderr=stderr, now=now)
         return by_us or ended_without_result(status, stderr=stderr, began=False, now=now, thread=None)
 
-    def _on_line(self, line: bytes | Absurd) -> list[Event]:
-        event = None if isinstance(line, Absurd) else parse_object(line)
-        texts = None if event is None else _texts(event)
+    def _on(self, event: Json | Noise) -> list[Event]:
+        texts = None if isinstance(event, Noise) else _texts(event)
         if texts is None:
             return [Unknown("a line that is not what was sent")]
         self._echoed = texts

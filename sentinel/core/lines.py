@@ -59,6 +59,35 @@ class LineSplitter:
         return line
 
 
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Stands for a line that is not protocol: `what` it was, without its content."""
+
+    what: str
+
+
+@dataclass(slots=True)
+class JsonLines:
+    """A stream of chunks as JSON objects, one a line; empty lines are left out, all else that is none is `Noise`."""
+
+    _lines: LineSplitter = field(default_factory=LineSplitter)
+
+    def feed(self, data: bytes) -> list[Json | Noise]:
+        """Return what the lines that `data` completes hold."""
+        return [_object_or_noise(line) for line in self._lines.feed(data) if line != b""]
+
+    def close(self) -> list[Json | Noise]:
+        """Return what stood after the last line end; the stream is over."""
+        rest = self._lines.close()
+        return [] if rest is None else [_object_or_noise(rest)]
+
+
+def _object_or_noise(line: bytes | Absurd) -> Json | Noise:
+    if isinstance(line, Absurd):
+        return Noise(f"a line of {line.size_bytes} bytes, skipped")
+    return parse_object(line) or Noise(f"a line of {len(line)} bytes that is not a JSON object")
+
+
 def parse_object(line: bytes) -> Json | None:
     """Return the JSON object on `line`, or None when it holds anything else.
 

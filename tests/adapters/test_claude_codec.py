@@ -1,5 +1,6 @@
 """What is particular to claude: its argv, its walls, its session, and the texts that are not the model's."""
 
+import itertools
 import json
 from datetime import UTC, datetime
 
@@ -74,7 +75,7 @@ def test_read_only_offers_no_shell_and_no_writing_and_the_web_only_with_network(
 def test_we_choose_the_session(changes, expected):
     argv = claude.ADAPTER.codec(request(new_thread=SESSION, **changes)).argv()
 
-    assert expected in list(zip(argv, argv[1:], strict=False))
+    assert expected in list(itertools.pairwise(argv))
     assert len([one for one in argv if one in ("--session-id", "--resume")]) == 1
 
 

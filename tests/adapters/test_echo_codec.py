@@ -16,9 +16,15 @@ from sentinel.core.outcome import Answer, FailureClass
 ANN = Account("u1", "ann", Kind.HUMAN)
 
 
-def message(text, id="m1", **more):
+def message(text, message_id="m1", **more):
     return Message(
-        id=id, cid="c1", seq=1, sender=ANN, sent_at=datetime(2026, 11, 30, tzinfo=UTC), text=text, **more
+        id=message_id,
+        cid="c1",
+        seq=1,
+        sender=ANN,
+        sent_at=datetime(2026, 11, 30, tzinfo=UTC),
+        text=text,
+        **more,
     )
 
 

@@ -1,5 +1,7 @@
 """Every captured run of a real executor is judged as its documented outcome says."""
 
+import itertools
+
 import pytest
 from executor_runs import NOW, all_runs, codec_of, load, names, outcome_of
 from expected_outcomes import EXPECTED
@@ -29,24 +31,23 @@ def test_each_run_is_judged_as_documented(run):
     assert sum(isinstance(one, Ended) for one in events) <= 1
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
-def test_evidence_is_one_short_line_without_a_payload(run):
-    _, outcome = outcome_of(run)
+def test_evidence_is_one_short_line_without_a_payload():
+    failures = [outcome for _, outcome in map(outcome_of, RUNS) if isinstance(outcome, Failure)]
 
-    if isinstance(outcome, Failure):
+    for outcome in failures:
         assert 0 < len(outcome.evidence) <= EVIDENCE_CHARS
         assert outcome.evidence.isprintable()
         assert "{" not in outcome.evidence.replace("{…}", "")
         assert "test-key" not in outcome.evidence
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_split_of_the_bytes_gives_the_same_events_and_outcome(data):
     run = BY_ID[data.draw(st.sampled_from(sorted(BY_ID)))]
     cuts = data.draw(st.lists(st.integers(0, len(run.stdout)), max_size=40).map(sorted))
     edges = [0, *cuts, len(run.stdout)]
-    chunks = [run.stdout[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [run.stdout[a:b] for a, b in itertools.pairwise(edges)]
 
     assert outcome_of(run, chunks) == outcome_of(run)
 
@@ -60,13 +61,13 @@ def test_byte_by_byte_is_no_different(group, name):
     assert outcome_of(run, chunks) == outcome_of(run)
 
 
-@pytest.mark.parametrize("run", [r for r in RUNS if r.expected == "ok"], ids=lambda run: run.id)
-def test_an_answer_counts_whatever_the_exit_code_says(run):
+def test_an_answer_counts_whatever_the_exit_code_says():
     """Spec 02 section 5: the terminal event and a non-empty text decide before the exit code."""
-    codec = codec_of(run)
-    codec.receive(run.stdout)
+    for run in [one for one in RUNS if one.expected == "ok"]:
+        codec = codec_of(run)
+        codec.receive(run.stdout)
 
-    assert isinstance(codec.outcome(ExitStatus(1), stderr="401 unauthorized", now=NOW), Answer)
+        assert isinstance(codec.outcome(ExitStatus(1), stderr="401 unauthorized", now=NOW), Answer), run.id
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_noise_is_kept_and_counted_and_changes_nothing(group, noise):
 
 
 @pytest.mark.parametrize("group", ["codex", "claude"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_no_bytes_at_all_can_break_a_codec(group, data):
     run = load(group, data.draw(st.sampled_from(["text", "tool_output_300k", "http_401"])))
