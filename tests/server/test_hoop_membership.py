@@ -78,3 +78,14 @@ async def test_only_members_hear_a_message(house, stage):
 
         assert (await near.until("message.new"))["message"]["text"] == "secret"
         assert (await far.until("message.new"))["message"]["text"] == "open"
+
+
+async def test_who_was_removed_does_not_even_read_its_own_back(house, stage):
+    ann, bob, _, cid, message = stage
+    with house.operator as opened:
+        opened.remove(cid, [bob.name])
+
+    for path in ("messages/by-nonce/n1", f"messages/{message['id']}", "messages", "members"):
+        assert (await bob.http.get(f"/v1/conversations/{cid}/{path}")).status_code == 404
+    assert (await bob.text(cid, nonce="n1")).status_code == 404
+    assert len((await ann.history(cid))["messages"]) == 1
