@@ -16,6 +16,7 @@ from typing import Final
 from adapters.claude_result import Heard, answer_of, failure_of
 from sentinel.core.classify import ended_by_us, ended_without_result
 from sentinel.core.codec import (
+    Adapter,
     Codec,
     Ended,
     Event,
@@ -233,4 +234,4 @@ class ClaudeAdapter:
         return ClaudeCodec(request)
 
 
-ADAPTER: Final = ClaudeAdapter()
+ADAPTER: Final[Adapter] = ClaudeAdapter()

@@ -14,6 +14,7 @@ from typing import Final
 
 from sentinel.core.classify import classify_text, ended_by_us, ended_without_result, failure
 from sentinel.core.codec import (
+    Adapter,
     Codec,
     Ended,
     Event,
@@ -242,4 +243,4 @@ class CodexAdapter:
         return CodexCodec(request)
 
 
-ADAPTER: Final = CodexAdapter()
+ADAPTER: Final[Adapter] = CodexAdapter()

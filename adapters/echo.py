@@ -14,7 +14,17 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from sentinel.core.classify import ended_by_us, ended_without_result
-from sentinel.core.codec import Codec, Ended, Event, ExitStatus, Sandbox, StopStep, TurnRequest, Unknown
+from sentinel.core.codec import (
+    Adapter,
+    Codec,
+    Ended,
+    Event,
+    ExitStatus,
+    Sandbox,
+    StopStep,
+    TurnRequest,
+    Unknown,
+)
 from sentinel.core.lines import Json, JsonLines, Noise, well_formed
 from sentinel.core.model import Message, MessageType
 from sentinel.core.outcome import Answer, Outcome
@@ -119,4 +129,4 @@ class EchoAdapter:
         return EchoCodec(request)
 
 
-ADAPTER: Final = EchoAdapter()
+ADAPTER: Final[Adapter] = EchoAdapter()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from executor_runs import NOW, request
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -54,6 +54,7 @@ def test_every_trigger_stands_whole_and_once_and_it_says_what_it_is():
 
 
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r")))
+@example("before\n```\n@everyone\n`````\n@everyone")
 def test_all_of_the_text_is_inside_one_code_fence(text):
     """Spec 02 section 6: no `@` in fenced code calls anybody; so `@everyone` that is echoed does not."""
     fences = [token for token in MarkdownIt().parse(echoed(message(text)).text) if token.type == "fence"]
