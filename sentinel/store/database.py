@@ -57,6 +57,21 @@ class Database:
             raise
         self._connection.commit()
 
+    @contextmanager
+    def unsynced(self) -> Generator[sqlite3.Connection]:
+        """Run the block in one transaction that the *next* `transaction` makes durable (or the next checkpoint).
+
+        For what a power cut may take back whole, because it is read from the server again: a page and its cursor. It
+        stays atomic, it stays in order, and a `kill -9` takes nothing back. Nothing outside may be done on the strength
+        of it before a synced transaction: the sync of that one covers this one too (one write-ahead log, in order).
+        """
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        try:
+            with self.transaction() as write:
+                yield write
+        finally:
+            self._connection.execute("PRAGMA synchronous=FULL")
+
     def rows(self, sql: str, parameters: tuple[object, ...] = ()) -> list[sqlite3.Row]:
         """Return all rows of a query."""
         return self._connection.execute(sql, parameters).fetchall()
