@@ -7,12 +7,14 @@ and stop what outlived us.
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
 from sentinel import process
-from sentinel.core.codec import EndedBy, Event, ExitStatus, ThreadStarted, TurnRequest, Unknown
-from sentinel.core.outcome import Failure, Outcome
+from sentinel.core.codec import Codec, EndedBy, Event, ExitStatus, ThreadStarted, TurnRequest, Unknown
+from sentinel.core.outcome import Failure, FailureClass, Outcome
 from sentinel.core.ports import Clock
 from sentinel.daemon.case import Case, secrets_of
 from sentinel.daemon.log import Log
@@ -52,45 +54,57 @@ class Execution:
 
     async def run(self, case: Case, request: TurnRequest, running: Running) -> Outcome:
         """Start the executor and wait for its outcome, whatever becomes of it."""
-        persona = case.persona
-        codec = ADAPTERS[persona.adapter].codec(request)
-        case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        command: list[str] = []
+        adapter = ADAPTERS[case.persona.adapter]
+        codec = adapter.codec(request)
         await self.gone()  # a thread has one writer: the last executor must be over
+        clean = _absent(adapter.litter, Path(case.persona.cwd))
+        command: list[str] = []
         try:
-            child = await process.start(
-                codec,
-                cwd=persona.cwd,
-                env=child_environment(persona, case.folder),
-                marker=case.turn_id,
-                limits=process.RunLimits(
-                    silence_s=persona.limits.silence_s,
-                    linger_s=persona.limits.linger_s,
-                    total_s=persona.limits.turn_s,
-                    output_bytes=persona.limits.output_bytes,
-                ),
-                secrets=secrets_of(persona),
-                on_event=lambda event: self._on_event(case.turn_id, event),
-                on_exec=command.append,
-            )
+            child = await self._start(case, codec, on_exec=command.append)
         except process.SpawnFailed as failed:
-            return codec.outcome(ExitStatus(None, EndedBy.SPAWN), stderr=str(failed), now=self._clock.now())
-        self._lingering = child
-        running.child = child
+            if failed.is_passing:  # this machine is short of something just now: no proof of anything
+                return Failure(FailureClass.UNAVAILABLE, str(failed))
+            return codec.outcome(ExitStatus(None, EndedBy.SPAWN), stderr=str(failed), now=self._local_now())
+        self._lingering = running.child = child
         if running.stop_by is not None:
             child.request_stop(running.stop_by)
-        self._store.turns.spawned(
-            case.turn_id,
-            pid=child.pid,
-            started=child.started,
-            command=command[0] if command else "",
-            now=self._now(),
-        )
-        self._log.info("executor started", turn=case.turn_id, cid=case.cid, pid=child.pid, command=command[0])
+        await self._record(case, child, command[0])
         self._on_running(running)
-        await self._show_run(case, command[0])
+        outcome = await self._watch(case, child, codec)
+        if isinstance(outcome, Failure):
+            await self._tidy(case, child, clean)
+        return outcome
+
+    async def _start(self, case: Case, codec: Codec, *, on_exec: Callable[[str], None]) -> process.Turn:
+        persona, limits = case.persona, case.persona.limits
+        case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return await process.start(
+            codec,
+            cwd=persona.cwd,
+            env=child_environment(persona, case.folder),
+            marker=case.turn_id,
+            limits=process.RunLimits(
+                silence_s=limits.silence_s,
+                linger_s=limits.linger_s,
+                total_s=limits.turn_s,
+                output_bytes=limits.output_bytes,
+            ),
+            secrets=secrets_of(persona),
+            on_event=lambda event: self._on_event(case.turn_id, event),
+            on_exec=on_exec,
+        )
+
+    async def _record(self, case: Case, child: process.Turn, command: str) -> None:
+        """Keep who runs: in the journal, for a start after our own end; in the log; beside the home's settings."""
+        self._store.turns.spawned(
+            case.turn_id, pid=child.pid, started=child.started, command=command, now=self._now()
+        )
+        self._log.info("executor started", turn=case.turn_id, cid=case.cid, pid=child.pid, command=command)
+        await self._show_run(case, command)
+
+    async def _watch(self, case: Case, child: process.Turn, codec: Codec) -> Outcome:
         finished = await child.result()
-        outcome = codec.outcome(finished.status, stderr=finished.stderr, now=self._clock.now())
+        outcome = codec.outcome(finished.status, stderr=finished.stderr, now=self._local_now())
         self._log.info(
             "executor ended",
             turn=case.turn_id,
@@ -100,6 +114,18 @@ class Execution:
             outcome=outcome.kind.value if isinstance(outcome, Failure) else "answer",
         )
         return outcome
+
+    async def _tidy(self, case: Case, child: process.Turn, clean: Sequence[Path]) -> None:
+        """Remove the empty folders that a cut-off executor leaves behind: only those that were not there before."""
+        await child.gone()
+        for folder in clean:
+            with contextlib.suppress(OSError):  # absent, or somebody put something into it: then it is theirs
+                folder.rmdir()
+                self._log.info("tidied", turn=case.turn_id, folder=str(folder))
+
+    def _local_now(self) -> datetime:
+        """Return the present in this machine's zone: executors tell their reset times in it."""
+        return self._clock.now().astimezone()
 
     async def _show_run(self, case: Case, command: str) -> None:
         """Leave what was really used for `sentinel persona show` (law 1); written only when it changed."""
@@ -122,3 +148,7 @@ class Execution:
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
+
+
+def _absent(names: Sequence[str], folder: Path) -> tuple[Path, ...]:
+    return tuple(folder / name for name in names if not (folder / name).exists())

@@ -9,7 +9,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -211,11 +211,10 @@ class Turner:
             return self._failed(case, made)
         if made.ambiguous:
             self._log.warning("ambiguous names", turn=case.turn_id, count=len(made.ambiguous))
-        usage = answer.usage or difference(
-            answer.total,
-            case.thread.total,
-            same_thread=resumed is not None and answer.thread == case.thread.id,
-        )
+        same_thread = resumed is not None and answer.thread == case.thread.id
+        counted = difference(answer.total, case.thread.total, same_thread=same_thread)
+        # Where the executor tells the tokens of the turn, these count; its cost may still be a running total.
+        usage = replace(answer.usage, cost_usd=counted and counted.cost_usd) if answer.usage else counted
         done = Completed(answer.thread, usage, answer.total, task_hash(case.persona.task_md))
         self._store.turns.draft(case.turn_id, made.posts, done, now=self._now())
         self._forget_folder(case.folder)

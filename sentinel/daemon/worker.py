@@ -119,7 +119,7 @@ class Worker:
         times = [next_wake(self._queue(), now=now)]
         if condition.death is not None:
             times = [condition.death.probe_at]
-        elif condition.hold is not None:
+        elif condition.hold is not None and now < condition.hold.until:
             times = [condition.hold.until, condition.hold.since + self._persona.limits.outage_notice_s]
         if condition.paused:
             times = []

@@ -64,6 +64,7 @@ class ScriptedExecutor:
     async def run(self, case, request, running):
         stage = self.stage
         stage.runs.append((case, request))
+        stage.run_at.append(stage.clock.now())
         running.child = child = Child()
         if running.stop_by is not None:
             child.request_stop(running.stop_by)
@@ -109,6 +110,7 @@ class Stage:
         self.log = Lines()
         self.script = []
         self.runs = []
+        self.run_at = []
         self.works = asyncio.Event()
         self.works.set()
         self.room = self.store = self.sentinel = self.task = None
@@ -134,7 +136,7 @@ class Stage:
         try:
             await until(lambda: self.task.done() or self.room.connected)
             yield self
-            if self.task.done():
+            if self.task is not None and self.task.done():
                 self.task.result()
         finally:
             await self.kill()
@@ -146,14 +148,12 @@ class Stage:
 
     async def kill(self):
         """End this process's life without a word: what is in the journal is all that is left of it."""
-        if self.task is not None and not self.task.done():
+        if self.task is not None:
             inner = [one for one in asyncio.all_tasks() if one.get_name() in TASKS]
             for one in inner:
                 one.cancel()
             self.task.cancel()
             await asyncio.gather(self.task, *inner, return_exceptions=True)
-        elif self.task is not None:
-            self.task.exception()
         if self.store is not None:
             self.store.close()
         self.task = self.store = None
