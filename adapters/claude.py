@@ -223,6 +223,7 @@ class ClaudeAdapter:
 
     name: str = "claude"
     needs_binary: bool = True
+    litter: tuple[str, ...] = ()
 
     @property
     def walls(self) -> Mapping[tuple[Sandbox, bool], tuple[str, ...]]:

@@ -232,6 +232,7 @@ class CodexAdapter:
 
     name: str = "codex"
     needs_binary: bool = True
+    litter: tuple[str, ...] = (".git", ".codex", ".agents", ".aws")
 
     @property
     def walls(self) -> Mapping[tuple[Sandbox, bool], tuple[str, ...]]:

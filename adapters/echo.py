@@ -118,6 +118,7 @@ class EchoAdapter:
 
     name: str = "echo"
     needs_binary: bool = False
+    litter: tuple[str, ...] = ()
 
     @property
     def walls(self) -> Mapping[tuple[Sandbox, bool], tuple[str, ...]]:

@@ -151,6 +151,11 @@ class Adapter(Protocol):
         """(sandbox, network) -> the exact flags that enforce the pair. What is not in it cannot be enforced."""
         ...
 
+    @property
+    def litter(self) -> tuple[str, ...]:
+        """Names of empty folders that this executor may leave in its cwd when it is cut off."""
+        ...
+
     def codec(self, request: TurnRequest) -> Codec:
         """Make the codec of one turn."""
         ...
