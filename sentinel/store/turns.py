@@ -156,6 +156,7 @@ class Turns:
     def draft(self, turn_id: str, parts: Sequence[Outgoing], done: Completed, *, now: float) -> None:
         """Keep the exact posts of a turn, and its thread; from here on its executor never runs again."""
         record = self.get(turn_id)
+        state = advance(record.state, Step.DRAFT)
         told = done.usage or Usage()
         with self._db.transaction() as write:
             self._put_parts(write, turn_id, parts)
@@ -164,7 +165,7 @@ class Turns:
                 "UPDATE turns SET state = ?, thread = ?, answered_at = ?, input_tokens = ?, cached_tokens = ?,"
                 " output_tokens = ?, reasoning_tokens = ?, cost_usd = ? WHERE id = ?",
                 (
-                    advance(record.state, Step.DRAFT),
+                    state,
                     done.thread,
                     now,
                     told.input_tokens,
