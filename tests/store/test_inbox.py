@@ -1,6 +1,6 @@
 """What came in: a page is stored whole, in one transaction, or not at all (spec 02 section 3 point 5)."""
 
-import sqlite3
+import contextlib
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,34 +16,35 @@ class Cut(BaseException):
     """The process is gone."""
 
 
-def _cut_after(database, count):
-    """Let the connection of a database end before its statement number `count`."""
-    real = database._connection
-    left = count
+class Cutting:
+    """A connection whose process ends before its statement number `left`."""
 
-    class Cutting:
-        def __getattr__(self, name):
-            return getattr(real, name)
+    def __init__(self, real, left):
+        self.real, self.left, self.committed = real, left, False
 
-        def execute(self, *arguments):
-            self._count()
-            return real.execute(*arguments)
+    def __getattr__(self, name):
+        return getattr(self.real, name)
 
-        def executemany(self, *arguments):
-            self._count()
-            return real.executemany(*arguments)
+    def execute(self, *arguments):
+        self._count()
+        return self.real.execute(*arguments)
 
-        def commit(self):
-            self._count()
-            real.commit()
+    def executemany(self, *arguments):
+        self._count()
+        return self.real.executemany(*arguments)
 
-        def _count(self):
-            nonlocal left
-            if left == 0:
-                raise Cut
-            left -= 1
+    def commit(self):
+        self._count()
+        self.real.commit()
+        self.committed = True
 
-    database._connection = Cutting()
+    def rollback(self):
+        """A process that is gone tidies nothing up."""
+
+    def _count(self):
+        if self.left == 0:
+            raise Cut
+        self.left -= 1
 
 
 def _facts(store):
@@ -59,19 +60,16 @@ def _facts(store):
 @pytest.mark.parametrize("statements", range(14))
 def test_a_page_that_is_cut_anywhere_is_there_whole_or_not_at_all(tmp_path, statements):
     store = open_store(tmp_path)
-    _cut_after(store.database, statements)
+    cutting = store.database._connection = Cutting(store.database._connection, statements)
     page = [wake(3, "c2"), skip(4, "c2"), wake(5, "c2")]
-    try:
+    with contextlib.suppress(Cut):
         store.inbox.take("c2", page, cursor=5, keep_seen_from=0, now=1.0, first_mark=2)
-        was_cut = False
-    except Cut:
-        was_cut = True
-    store.database._connection = sqlite3.connect(":memory:")  # the process is gone: nothing is tidied up
+    cutting.real.close()
     again = open_store(tmp_path)
 
-    assert _facts(again) == ((None, 0, 0, False) if was_cut else (5, 3, 2, True))
-    assert was_cut or statements > 5  # the table above does hold cuts
-    assert not was_cut or statements < 13  # and does come to the end
+    assert _facts(again) == ((5, 3, 2, True) if cutting.committed else (None, 0, 0, False))
+    assert cutting.committed or statements < 13  # the row of cuts does come to the end
+    assert not cutting.committed or statements > 5  # and is not at its end from the start
     again.close()
 
 
