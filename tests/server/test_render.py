@@ -14,9 +14,9 @@ ALLOWED = {
     "ol": {"start"},
     "td": {"class"},
     "th": {"class"},
-    **dict.fromkeys(("p", "br", "em", "strong", "s", "pre", "blockquote", "ul", "li", "hr"), set()),
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), set()),
-    **dict.fromkeys(("table", "thead", "tbody", "tr"), set()),
+    **dict.fromkeys(("p", "br", "em", "strong", "s", "pre", "blockquote", "ul", "li", "hr"), frozenset()),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), frozenset()),
+    **dict.fromkeys(("table", "thead", "tbody", "tr"), frozenset()),
 }
 
 HOSTILE = [
