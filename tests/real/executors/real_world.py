@@ -5,6 +5,7 @@ what `tests/real/install.sh` installs; where either is absent these tests fail, 
 """
 
 import asyncio
+import contextlib
 import ctypes
 import http.client
 import json
@@ -53,9 +54,9 @@ def binary_of(name):
     return str(found[0])
 
 
-@pytest.fixture(autouse=True)
-def _loopback_only():
-    """Move this thread, and with it every child, into a fresh network namespace; and back after the test."""
+@contextlib.contextmanager
+def loopback_only():
+    """Move this thread, and with it every child, into a fresh network namespace; and back at the end."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/thread-self/ns/net") as before:
         if libc.unshare(CLONE_NEWNET):
@@ -65,6 +66,12 @@ def _loopback_only():
             yield
         finally:
             assert libc.setns(before.fileno(), CLONE_NEWNET) == 0
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only():
+    with loopback_only():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
