@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Control:
         except (OSError, ValueError, TimeoutError):
             return  # the caller went away, or sent no line: it learns nothing, and nothing was done
         finally:
-            writer.close()
+            await _hang_up(writer)
 
     async def _answer(self, line: bytes) -> Mapping[str, Any]:
         try:
@@ -78,10 +78,12 @@ async def ask(home: Path, verb: str, **fields: object) -> Mapping[str, Any]:
         async with asyncio.timeout(_ANSWER_S):
             with _address(path) as address:
                 reader, writer = await asyncio.open_unix_connection(path=address, limit=_LINE_BYTES)
-            writer.write(json.dumps({"verb": verb, **fields}).encode() + b"\n")
-            await writer.drain()
-            line = await reader.readline()
-            writer.close()
+            try:
+                writer.write(json.dumps({"verb": verb, **fields}).encode() + b"\n")
+                await writer.drain()
+                line = await reader.readline()
+            finally:
+                await _hang_up(writer)
         answer: Any = json.loads(line)
     except (OSError, ValueError, TimeoutError) as error:
         raise Unavailable(
@@ -101,6 +103,12 @@ class _Answered(SentinelError):
     def __init__(self, what: str, code: int) -> None:
         super().__init__(what)
         self.exit_code = Exit(code)  # type: ignore[misc]  # an instance stands for one fault of any class
+
+
+async def _hang_up(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 @contextmanager
