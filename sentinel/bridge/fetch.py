@@ -57,21 +57,25 @@ async def fetch(
     # Older context than the block can hold is not even read; seqs are gapless, so what is left out is exact.
     after = max(wanted, newest - limits.block_messages - 1)
     known = recent(after)
-    history = await _history(room, cid, after) if known is None else known
+    history = await _history(room, cid, after, limits.block_messages) if known is None else known
     snapshot = max(newest, history[-1].seq) if history else newest
     block = select(history, triggers, max_messages=limits.block_messages, max_chars=limits.block_chars)
     entries = tuple([await _with_file(room, entry, folder, limits) for entry in block.entries])
-    return Fetched(Block(entries, block.dropped + after - wanted), snapshot)
+    return Fetched(Block(entries, max(0, snapshot - wanted - len(entries))), snapshot)
 
 
-async def _history(room: Room, cid: str, after: int) -> Sequence[Message]:
-    history: list[Message] = []
-    while True:
+async def _history(room: Room, cid: str, after: int, most: int) -> Sequence[Message]:
+    """Return what is newer than `after`, or, when that is more than a page, at least the newest `most` of it."""
+    page = await room.history(cid, after=after)
+    history = list(page.messages)
+    if page.has_more:  # a trigger that waited long: what came after it may be thousands
+        last = next((one.last_seq for one in await room.conversations() if one.cid == cid), 0)
+        after = max(history[-1].seq, last - most)
+    while page.has_more and page.messages:
         page = await room.history(cid, after=after)
         history.extend(page.messages)
-        if not page.has_more or not page.messages:
-            return history
-        after = page.messages[-1].seq
+        after = history[-1].seq
+    return history
 
 
 async def _with_file(room: Room, entry: Entry, folder: Path, limits: Limits) -> Entry:
