@@ -91,10 +91,9 @@ class ClaudeCodec:
     def argv(self) -> tuple[str, ...]:
         """Return the command; the prompt comes on standard input."""
         request = self._request
-        is_new = request.resume is None or request.retry_new_thread
         return (
             *(request.binary, "-p", "--output-format=stream-json", "--verbose"),
-            *("--session-id" if is_new else "--resume", self._expected),
+            *("--session-id" if request.resume is None else "--resume", self._expected),
             *("--model", request.model),
             *WALLS[request.sandbox, request.network],
             *_ALWAYS,

@@ -38,8 +38,6 @@ class TurnRequest:
     """The thread to go on with, or None for a new one."""
     new_thread: str = ""
     """A fresh UUID, for executors that let us choose the thread's id (claude)."""
-    retry_new_thread: bool = False
-    """True when `resume` was not found but never had its first line written: start it under the same id (claude)."""
     denied_paths: tuple[str, ...] = ()
     """Absolute paths that the executor's own rules must refuse to read: persona homes, keys, executor state."""
     images: tuple[str, ...] = ()

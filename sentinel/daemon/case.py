@@ -21,6 +21,8 @@ from sentinel.store.turns import TriggerRecord
 
 EARLIER_ATTEMPT = "an earlier attempt at this was cut off and may have acted already: look at what it did before you do anything again"
 THREAD_NOTE = "your earlier thread could not be continued ({why}); what was said in it is gone, this block is what there is"
+# Two rules a path go into one argument, which the kernel caps at 128 KiB.
+_LISTED_HOMES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,13 @@ def secrets_of(persona: Persona) -> tuple[str, ...]:
 def denied_paths(home: Path, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Return what an executor's own rules must refuse to read: persona homes, keys, executor state.
 
-    The turn's own folder lies in this home, so of it everything but `turns/` is listed by name.
+    The turn's own folder lies in this home, so of it everything but `turns/` is listed by name. A folder of homes with
+    more entries than a command line can hold is refused as a whole: attachments are then out of reach, secrets too.
     """
     user = Path(environ.get("HOME", "/"))
+    always = (user / ".ssh", user / ".codex", user / ".claude")
     others = [one for one in home.parent.iterdir() if one != home]
+    if len(others) > _LISTED_HOMES:
+        return tuple(str(one) for one in (home.parent, *always))
     mine = [one for one in home.iterdir() if one.name != "turns"]
-    return tuple(str(one) for one in (*others, *mine, user / ".ssh", user / ".codex", user / ".claude"))
+    return tuple(str(one) for one in (*others, *mine, *always))

@@ -67,9 +67,6 @@ def test_read_only_offers_no_shell_and_no_writing_and_the_web_only_with_network(
     [
         pytest.param({}, ("--session-id", SESSION), id="new"),
         pytest.param({"resume": OTHER}, ("--resume", OTHER), id="resume"),
-        pytest.param(
-            {"resume": OTHER, "retry_new_thread": True}, ("--session-id", OTHER), id="never-written"
-        ),
     ],
 )
 def test_we_choose_the_session(changes, expected):

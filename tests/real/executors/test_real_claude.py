@@ -143,7 +143,7 @@ async def test_a_session_that_was_never_written_begins_under_the_same_id(world):
     session = str(uuid.uuid4())
     assert (await world.turn(resume=session)).kind is FailureClass.THREAD_LOST
 
-    outcome = await world.turn(resume=session, retry_new_thread=True)
+    outcome = await world.turn(new_thread=session)
 
     assert isinstance(outcome, Answer)
     assert outcome.thread == session
