@@ -4,17 +4,19 @@ Source: spec 02 sections 2 and 3 (points 1 and 2).
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from sentinel.app.clock import SystemClock
 from sentinel.app.imports import take_imports
 from sentinel.core.errors import ConfigError, Unauthorized
-from sentinel.core.gate import GateRefused
+from sentinel.core.gate import Check, GateRefused
+from sentinel.core.model import Account
 from sentinel.core.persona import Persona
+from sentinel.core.ports import Room
 from sentinel.daemon.lock import AccountLock
 from sentinel.daemon.log import Log
-from sentinel.daemon.sentinel import Ground, must_be
+from sentinel.daemon.sentinel import Ground
 from sentinel.home.examine import examine
 from sentinel.rooms.open import open_room
 from sentinel.store.store import open_store
@@ -29,31 +31,40 @@ def passed(home: Path, *, guarded: bool | None) -> Persona:
     return verdict.persona
 
 
+class IdentityRefused(ConfigError):
+    """Check 2 of the gate, once connected: the server does not know this token as this persona."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__(f"gate: {check.check}: {check.what}", mend=check.mend)
+        self.check = check
+
+
 @asynccontextmanager
 async def standing(home: Path, log: Log, *, guarded: bool | None) -> AsyncGenerator[Ground]:
     """Open all of it, and close it again. Raises `ConfigError` (78), `AlreadyRunning` (75) or a `RoomError` (69)."""
     persona = passed(home, guarded=guarded)
-    clock = SystemClock()
-    room = open_room(persona.server, persona.token)
-    try:
-        try:
-            me = await room.who_am_i()
-        except Unauthorized as no:
-            raise ConfigError(
-                "gate: identity: the server does not accept the token", mend="put a good token into the home"
-            ) from no
-        must_be(persona, me)
+    async with AsyncExitStack() as stack:
+        room = open_room(persona.server, persona.token)
+        stack.push_async_callback(room.aclose)
+        me = await identity(persona, room)
         lock = AccountLock(persona.server, me.uid)
         lock.acquire()
-        try:
-            store = open_store(home)
-            try:
-                store.bind(persona.server, me.uid)
-                take_imports(home, store)
-                yield Ground(home, persona, room, me, store, clock, log)
-            finally:
-                store.close()
-        finally:
-            lock.release()
-    finally:
-        await room.aclose()
+        stack.callback(lock.release)
+        store = open_store(home)
+        stack.callback(store.close)
+        store.bind(persona.server, me.uid)
+        take_imports(home, store)
+        yield Ground(home, persona, room, me, store, SystemClock(), log)
+
+
+async def identity(persona: Persona, room: Room) -> Account:
+    """Return who the server says we are; refuse to speak with somebody else's account."""
+    try:
+        me = await room.who_am_i()
+    except Unauthorized as no:
+        what, mend = "the server does not accept the token", "put a good token into the home"
+        raise IdentityRefused(Check("identity", ok=False, what=what, mend=mend, file="token")) from no
+    wrong = confirmidentity(persona, me)
+    if wrong is not None:
+        raise IdentityRefused(wrong)
+    return me

@@ -1,45 +1,66 @@
 """`sentinel run`: one persona's sentinel, from the gate to the last goodbye."""
 
 import asyncio
+import gc
 import signal
+from contextlib import suppress
 from pathlib import Path
 
-from sentinel.app.ground import standing
+from sentinel.app.clock import SystemClock
+from sentinel.app.ground import IdentityRefused, standing
 from sentinel.app.logs import open_log
 from sentinel.core.errors import ConfigError, Exit, RateLimited, Unavailable
+from sentinel.core.gate import Check
 from sentinel.core.turns import backoff_s
+from sentinel.daemon.log import Log
 from sentinel.daemon.sentinel import Ground, Sentinel
+from sentinel.home import refusal
 
 
 async def run(home: Path, cids: frozenset[str] | None) -> Exit:
-    """Run the sentinel of `home` until TERM or INT. `cids` None: every conversation of the account."""
-    log = open_log(home, name=home.name)
+    """Run the sentinel of `home` until TERM or INT. `cids` None: every conversation of the account.
+
+    Raises `ConfigError` (78; a refused identity is kept in `refusal.json` too) and `AlreadyRunning` (75).
+    """
+    log, clock = open_log(home, name=home.name), SystemClock()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     attempt = 0
-    while True:
+    while not stopping.is_set():
         try:
-            async with standing(home, log, guarded=True) as ground:
-                await _must_be_in(ground, cids)
-                sentinel = Sentinel(ground, guarded=cids)
-                ender = asyncio.create_task(_end_on(stopping, sentinel))
-                try:
-                    return await sentinel.run(on_ready=lambda: log.info("ready"))
-                finally:
-                    ender.cancel()
+            return await _stand(home, cids, log, stopping)
+        except IdentityRefused as refused:
+            refusal.record(home, (Check("home", ok=True, what=""), refused.check), now=clock.now())
+            raise
         except (Unavailable, RateLimited) as away:
             # The room is away before the first word: that heals by itself, so wait for it (spec 02 section 7).
             attempt += 1
-            wait_s = backoff_s(attempt, draw=0.5, first_s=1.0, cap_s=60.0)
+            wait_s = backoff_s(attempt, draw=clock.draw(), first_s=1.0, cap_s=60.0)
             log.warning("the room is away", why=str(away), retry_in_s=round(wait_s, 1))
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await stopping.wait()
-            except TimeoutError:
-                continue
-            return Exit.DONE
+    return Exit.DONE
+
+
+async def _stand(home: Path, cids: frozenset[str] | None, log: Log, stopping: asyncio.Event) -> Exit:
+    async with standing(home, log, guarded=True) as ground:
+        await _must_be_in(ground, cids)
+        sentinel = Sentinel(ground, guarded=cids)
+        ender = asyncio.create_task(_end_on(stopping, sentinel))
+        try:
+            return await sentinel.run(on_ready=lambda: _ready(log))
+        finally:
+            ender.cancel()
+
+
+def _ready(log: Log) -> None:
+    # What stands now stands until the end: the collector need not look at it again, and a wake meets no long pause.
+    gc.collect()
+    gc.freeze()
+    log.info("ready")
 
 
 async def _end_on(stopping: asyncio.Event, sentinel: Sentinel) -> None:

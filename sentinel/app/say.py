@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import structlog
 
-from sentinel.app.ground import passed, standing
+from sentinel.app.ground import identity, passed, standing
 from sentinel.bridge.deliver import Deliverer
 from sentinel.bridge.speak import must_say, speak
 from sentinel.core.errors import Unavailable
@@ -19,7 +19,7 @@ from sentinel.daemon.case import secrets_of
 from sentinel.daemon.control import NAME, ask
 from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
-from sentinel.daemon.sentinel import Ground, must_be
+from sentinel.daemon.sentinel import Ground
 from sentinel.rooms.open import open_room
 from sentinel.store.store import FILE, look_at_store
 
@@ -76,7 +76,7 @@ async def unanswered(home: Path, cid: str) -> tuple[Message, ...]:
         after = max(known.answered, known.first_mark) if known else 0
     room = open_room(persona.server, persona.token)
     try:
-        must_be(persona, await room.who_am_i())
+        await identity(persona, room)
         found: list[Message] = []
         more = True
         while more:

@@ -16,7 +16,7 @@ from sentinel.core import notices
 from sentinel.core.codec import EndedBy
 from sentinel.core.commands import Command
 from sentinel.core.errors import AlreadyRunning, ConfigError, Exit, Unauthorized
-from sentinel.core.gate import Passed, confirm_identity
+from sentinel.core.gate import Passed
 from sentinel.core.journal import FinishDelivery, StopAndRequeue, recover
 from sentinel.core.model import Account, Message, PresenceState
 from sentinel.core.notices import Notice
@@ -237,13 +237,6 @@ class Sentinel:
         if turn.kind == "answer":
             text = notices.text(notice, self._persona.locale)
             self._postman.say(turn.cid, f"{notice.value}:{turn.id}", text)
-
-
-def must_be(persona: Persona, me: Account) -> None:
-    """Refuse to speak with somebody else's account (check 2 of the gate, once connected)."""
-    wrong = confirm_identity(persona, me)
-    if wrong is not None:
-        raise ConfigError(f"gate: {wrong.check}: {wrong.what}", mend=wrong.mend)
 
 
 def _first(fault: BaseException | None) -> BaseException | None:
