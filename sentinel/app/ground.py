@@ -64,7 +64,7 @@ async def identity(persona: Persona, room: Room) -> Account:
     except Unauthorized as no:
         what, mend = "the server does not accept the token", "put a good token into the home"
         raise IdentityRefused(Check("identity", ok=False, what=what, mend=mend, file="token")) from no
-    wrong = confirmidentity(persona, me)
+    wrong = confirm_identity(persona, me)
     if wrong is not None:
         raise IdentityRefused(wrong)
     return me
