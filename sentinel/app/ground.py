@@ -10,7 +10,7 @@ from pathlib import Path
 from sentinel.app.clock import SystemClock
 from sentinel.app.imports import take_imports
 from sentinel.core.errors import ConfigError, Unauthorized
-from sentinel.core.gate import Check, GateRefused
+from sentinel.core.gate import Check, GateRefused, confirm_identity
 from sentinel.core.model import Account
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Room
