@@ -100,9 +100,10 @@ class Inbox:
         `first_mark` is given once per conversation, with the page of its first start: mark, cursor and the triggers
         of the last hour are there together or not at all. A page needs no sync of its own: whatever is done about it
         (a turn, a notice, a command noted as obeyed) is synced first, and that syncs the page too; a page that a power
-        cut takes back takes its cursor back with it, and is pulled again.
+        cut takes back takes its cursor back with it, and is pulled again. Only the mark is synced at once: a second first
+        start would look back no further than an hour.
         """
-        with self._db.unsynced() as write:
+        with self._db.transaction() if first_mark is not None else self._db.unsynced() as write:
             if first_mark is not None:
                 write.execute(
                     "INSERT OR IGNORE INTO conversations (cid, first_mark, cursor) VALUES (?, ?, ?)",
