@@ -75,6 +75,11 @@ def find_by_name(db: sqlite3.Connection, name: str) -> Account | None:
     return Account(row["uid"], row["name"], Kind(row["kind"])) if row else None
 
 
+def account_json(account: Account) -> dict[str, str]:
+    """Return an account as the wire shows it: `{uid, name, kind}`."""
+    return {"uid": account.uid, "name": account.name, "kind": str(account.kind)}
+
+
 def is_disabled(db: sqlite3.Connection, uid: str) -> bool:
     """Return whether the account may no longer log in."""
     row = db.execute("SELECT disabled FROM accounts WHERE uid = ?", (uid,)).fetchone()

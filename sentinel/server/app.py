@@ -40,6 +40,7 @@ from sentinel.server.requests import (
     ResolveInput,
 )
 from sentinel.server.store import Store
+from sentinel.server.unposted import remove_strays, remove_unposted
 from sentinel.server.ws import Socket
 
 _log = logging.getLogger("sentinel.server")
@@ -54,11 +55,14 @@ async def application(
     store = Store(data)
     hub = Hub(store.reader, now_ms=now_ms, offline_after_s=config.offline_after_s)
     delivery = Mail(config.smtp) if config.smtp else Console()
+    folder = MediaFolder(data, limit_bytes=config.media_limit_bytes)
+    remove_strays(store.reader, folder, before_ms=now_ms() - round(config.unposted_media_s * 1000))
     login = Login(store, delivery, now_ms=now_ms, session_days=config.session_days)
-    calls = Calls(store, hub, login, MediaFolder(data, limit_bytes=config.media_limit_bytes), now_ms)
+    calls = Calls(store, hub, login, folder, now_ms)
     tasks = [
         asyncio.create_task(login.deliver_for_ever()),
         asyncio.create_task(_look_for_ever(hub, config.access_look_s)),
+        asyncio.create_task(_sweep_for_ever(store, folder, config, now_ms)),
     ]
     try:
         yield _router(calls, Gate(store.reader, config, hosts, now_ms=now_ms), config)
@@ -172,9 +176,21 @@ def _room_operations(calls: Calls) -> list[Operation]:
 def _page_operations() -> list[Operation]:
     return [
         Operation("GET", "/", Access.OPEN, page.index, "The web page"),
+        Operation("GET", "/page/session", Access.EITHER, page.session, "Who is logged in, if anybody"),
         Operation("POST", "/page/render", Access.READ, page.render, "Markdown to safe HTML", RenderInput),
         Operation("GET", "/page/{file}", Access.OPEN, page.asset, "A file of the web page"),
     ]
+
+
+async def _sweep_for_ever(store: Store, folder: MediaFolder, config: ServerConfig, now_ms: Now) -> None:
+    while True:
+        try:
+            before_ms = now_ms() - round(config.unposted_media_s * 1000)
+            if gone := await remove_unposted(store, folder, before_ms=before_ms):
+                _log.info("%d uploads that were never posted are removed", gone)
+        except Exception:  # the loop's outermost edge: one sweep that fails must not end the sweeping
+            _log.exception("uploads that were never posted could not be removed")
+        await asyncio.sleep(config.media_sweep_s)
 
 
 async def _look_for_ever(hub: Hub, every_s: float) -> None:

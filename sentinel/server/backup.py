@@ -1,7 +1,8 @@
 """A consistent copy of a data directory in one file, taken while the server runs, and the way back.
 
 The database is copied first, by SQLite's own back-up call (one snapshot), the media after it: a file is on disk before
-its row is committed and is never changed, so every row of the snapshot finds its file. Source: spec 09.
+its row is committed, is never changed, and stays once a message carries it, so every row of the snapshot finds its file.
+Uploads that no message carries yet are left out, for they may be removed meanwhile (unposted.py). Source: spec 09.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from sentinel.core.errors import ConfigError, Damaged, UsageError
 from sentinel.server.media import FOLDER, sync
 from sentinel.server.store import DATABASE, connect
+from sentinel.server.unposted import UNPOSTED
 
 
 def back_up(data: Path, file: Path) -> None:
@@ -28,6 +30,8 @@ def back_up(data: Path, file: Path) -> None:
         with closing(sqlite3.connect(snapshot)) as target:
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")
+            target.execute(f"DELETE FROM media WHERE {UNPOSTED}")
+            target.commit()
             media = [row[0] for row in target.execute("SELECT id FROM media ORDER BY id")]
         whole = Path(work, "whole.tar")
         with whole.open("xb") as raw:

@@ -13,7 +13,7 @@ from starlette.responses import FileResponse
 from sentinel.core.model import Account, Kind, Member, PresenceState
 from sentinel.rooms.hoop_wire import PAGE_LIMIT, SendInput
 from sentinel.server import media, messages, rooms
-from sentinel.server.accounts import end_token
+from sentinel.server.accounts import account_json, end_token
 from sentinel.server.clock import Now, rfc3339
 from sentinel.server.http import COOKIE, Answer, Call, Reply, answer_json, nothing
 from sentinel.server.hub import Hub
@@ -72,7 +72,7 @@ class Calls:
 
     async def me(self, call: Call) -> Reply:
         """Return the caller's account, as the server knows it."""
-        return answer_json(_account(call.signed_in.account))
+        return answer_json(account_json(call.signed_in.account))
 
     async def conversations(self, call: Call) -> Reply:
         """Return the caller's conversations with their members."""
@@ -204,12 +204,8 @@ class Calls:
         members: list[dict[str, Any]] = []
         for account in rooms.members_of(self.store.reader, cid):
             shown = self.hub.presence.shown(account.uid)
-            members.append({**_account(account), "state": str(shown.state), "detail": shown.detail})
+            members.append({**account_json(account), "state": str(shown.state), "detail": shown.detail})
         return members
-
-
-def _account(account: Account) -> dict[str, Any]:
-    return {"uid": account.uid, "name": account.name, "kind": str(account.kind)}
 
 
 def _cookie(call: Call, pair: str) -> tuple[tuple[bytes, bytes], ...]:

@@ -34,6 +34,9 @@ class ServerConfig:
     queue_frames: int = 1_000
     queue_bytes: int = 4 * 1024 * 1024
     media_limit_bytes: int = MEDIA_LIMIT_BYTES
+    unposted_media_s: float = 24 * 60 * 60.0
+    """How long an upload may wait for the message that carries it; an older one is removed."""
+    media_sweep_s: float = 60 * 60.0
     session_days: int = 30
     allowed_hosts: tuple[str, ...] = ()
     """Names beside the loopback ones under which browsers may reach this server (DNS rebinding)."""

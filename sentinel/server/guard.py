@@ -32,10 +32,9 @@ class Gate:
         self._now_ms = now_ms
         self._addresses = Limiter(config.address_per_s, config.address_burst)
         self._strangers = Limiter(config.reads_per_s, config.burst)
-        self._limits = {
-            Access.READ: Limiter(config.reads_per_s, config.burst),
-            Access.POST: Limiter(config.posts_per_s, config.burst),
-        }
+        reads = Limiter(config.reads_per_s, config.burst)
+        posts = Limiter(config.posts_per_s, config.burst)
+        self._limits = {Access.EITHER: reads, Access.READ: reads, Access.POST: posts}
 
     def admit(self, scope: Scope, receive: Receive, access: Access) -> Call:
         """Return the request as a call, with its session unless the call is open."""
@@ -51,8 +50,11 @@ class Gate:
         bearer = bearer_token(headers)
         if bearer is None and is_unsafe and "origin" not in headers:
             self._refuse_bare_cookie(headers)
-        session = self.session(bearer if bearer is not None else cookie_token(headers), address)
-        self.take(session, access)
+        session = self._find(bearer if bearer is not None else cookie_token(headers), address)
+        if session is not None:
+            self.take(session, access)
+        elif access is not Access.EITHER:
+            raise unauthorized()
         return Call(scope, receive, session, headers)
 
     def admit_socket(self, scope: Scope) -> str | None:
@@ -79,15 +81,20 @@ class Gate:
 
     def session(self, token: str | None, address: str) -> Session:
         """Return the session of a token, or raise `Problem` 401; guessing counts against the address."""
-        session = session_of(self._reader, token_hash(token), now_ms=self._now_ms()) if token else None
+        session = self._find(token, address)
         if session is None:
-            self._take(self._strangers, address)
             raise unauthorized()
         return session
 
     def take(self, session: Session, access: Access) -> None:
         """Count one read or post of an account, or raise `Problem` 429."""
         self._take(self._limits[access], session.account.uid)
+
+    def _find(self, token: str | None, address: str) -> Session | None:
+        session = session_of(self._reader, token_hash(token), now_ms=self._now_ms()) if token else None
+        if session is None:
+            self._take(self._strangers, address)
+        return session
 
     def _take(self, limiter: Limiter, key: str) -> None:
         if wait_s := limiter.take(key, now_s=asyncio.get_running_loop().time()):

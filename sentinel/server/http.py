@@ -33,9 +33,10 @@ _ALWAYS = (
 
 
 class Access(Enum):
-    """Who may make a call, and which limit it counts against."""
+    """Who may make a call, and which limit it counts against. `EITHER`: with a session if its token is good, else without."""
 
     OPEN = "open"
+    EITHER = "either"
     READ = "read"
     POST = "post"
 
@@ -46,7 +47,7 @@ class ClientGone(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """One request. `session` is None only on open calls."""
+    """One request. `session` is None only on calls that are open to strangers."""
 
     scope: Scope
     receive: Receive
@@ -60,7 +61,7 @@ class Call:
 
     @property
     def signed_in(self) -> Session:
-        """Return the caller's session; only open calls have none, and they do not ask."""
+        """Return the caller's session; only calls that are open to strangers may have none, and they do not ask."""
         if self.session is None:
             raise RuntimeError("an open call asked for its session")
         return self.session

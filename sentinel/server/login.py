@@ -13,6 +13,7 @@ from typing import Any
 
 from sentinel.core.model import Account
 from sentinel.server.accounts import (
+    account_json,
     end_expired,
     find_by_name,
     is_disabled,
@@ -23,7 +24,7 @@ from sentinel.server.accounts import (
 )
 from sentinel.server.clock import Now
 from sentinel.server.delivery import Delivery
-from sentinel.server.problem import rate_limited, unauthorized
+from sentinel.server.problem import rate_limited, wrong_code
 from sentinel.server.ratelimit import Limiter
 from sentinel.server.store import Store
 
@@ -69,7 +70,7 @@ class Login:
         logged_in = await self._store.write(lambda db: self._redeem(db, name, code))
         if logged_in is None:
             await asyncio.sleep(fails_at - loop.time())
-            raise unauthorized()
+            raise wrong_code()
         return logged_in
 
     async def deliver_for_ever(self) -> None:
@@ -109,6 +110,4 @@ class Login:
 
 def session_json(logged_in: LoggedIn, expires_at: str) -> dict[str, Any]:
     """Return `{token, expires_at, user}`."""
-    account = logged_in.account
-    user = {"uid": account.uid, "name": account.name, "kind": str(account.kind)}
-    return {"token": logged_in.token, "expires_at": expires_at, "user": user}
+    return {"token": logged_in.token, "expires_at": expires_at, "user": account_json(logged_in.account)}

@@ -66,7 +66,11 @@ def _operation(one: Operation) -> dict[str, Any]:
         schema = {"$ref": _REF.format(model=one.takes.__name__)}
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     if one.access is not Access.OPEN:
-        described["security"] = [{"bearer": []}, {"cookie": []}]
+        described["security"] = [
+            {"bearer": []},
+            {"cookie": []},
+            *([{}] if one.access is Access.EITHER else []),
+        ]
     return described
 
 

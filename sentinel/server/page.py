@@ -1,4 +1,4 @@
-"""The web page's static files and its markdown call, under the strictest policy that the page can live with.
+"""The web page's static files and its own two calls, under the strictest policy that the page can live with.
 
 Source: spec 01 section 3 (Content-Security-Policy; markdown rendered safely).
 """
@@ -7,6 +7,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from pathlib import PurePosixPath
 
+from sentinel.server.accounts import account_json
 from sentinel.server.http import Answer, Call, Reply, answer_json
 from sentinel.server.problem import Problem
 from sentinel.server.requests import RenderInput
@@ -36,6 +37,12 @@ async def index(call: Call) -> Reply:
 async def asset(call: Call) -> Reply:
     """Serve one file of the page."""
     return _static(call.path("file"))
+
+
+async def session(call: Call) -> Reply:
+    """Say who is logged in: `{user: {uid, name, kind} | null}`, so that a first visit is no error in the console."""
+    account = call.session.account if call.session is not None else None
+    return answer_json({"user": account_json(account) if account is not None else None})
 
 
 async def render(call: Call) -> Reply:

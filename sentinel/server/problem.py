@@ -66,6 +66,13 @@ def unauthorized() -> Problem:
     )
 
 
+def wrong_code() -> Problem:
+    """401 of a log-in: the same words whether the account exists or not."""
+    return Problem(
+        HTTPStatus.UNAUTHORIZED, "wrong-code", "the code is wrong, used or expired: ask for a new one"
+    )
+
+
 def rate_limited(retry_after_s: float) -> Problem:
     """429: nothing was applied."""
     return Problem(

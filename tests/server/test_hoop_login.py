@@ -157,6 +157,18 @@ async def test_failed_log_ins_look_and_last_alike(stepped):
     assert min(lasted) >= 0.25
 
 
+@pytest.mark.parametrize("name", ["ann", "nobody"])
+async def test_a_failed_log_in_speaks_of_the_code_and_not_of_a_token(stepped, name):
+    house, web, _ = stepped
+    account = house.person("ann").name if name == "ann" else name
+
+    reply = await web.post("/v1/auth/otp/verify", json={"account": account, "code": "no code"})
+
+    assert reply.status_code == 401
+    assert reply.json()["detail"] == "the code is wrong, used or expired: ask for a new one"
+    assert reply.json()["type"] == "urn:hoop:problem:wrong-code"
+
+
 async def test_requests_for_one_name_are_limited_whether_it_exists_or_not(stepped):
     house, web, _ = stepped
     ann = house.person("ann")

@@ -30,7 +30,8 @@ export const api = {
   requestCode: (account) => call("POST", "/v1/auth/otp/request", { account }),
   logIn: (account, code) => call("POST", "/v1/auth/otp/verify", { account, code }),
   logOut: () => call("POST", "/v1/auth/logout"),
-  me: () => call("GET", "/v1/me"),
+  /** Who is logged in: `{uid, name, kind}`, or null. */
+  me: async () => (await call("GET", "/page/session")).user,
   conversations: async () => listOf(await call("GET", "/v1/conversations"), "conversations"),
   members: async (cid) => listOf(await call("GET", `${room(cid)}/members`), "members"),
   page: (cid, after, limit) => call("GET", `${room(cid)}/messages?after=${after}&limit=${limit}`),

@@ -1,10 +1,7 @@
 // The log-in form: one form for "I have a code" and "send me one".
 
-import { Problem, api } from "./api.js";
+import { api } from "./api.js";
 import { byId, say } from "./dom.js";
-
-// The server does not tell which of the three it was, nor whether the account exists; this says what to look at.
-const WRONG = "That did not work. Check the account and the code: a code works once, for 5 minutes, and has 5 tries.";
 
 export class LoginView {
   #account = byId("account");
@@ -46,7 +43,7 @@ export class LoginView {
     try {
       await api.logIn(this.#account.value.trim(), code);
     } catch (error) {
-      this.#tell("", error instanceof Problem && error.status === 401 ? WRONG : error.message);
+      this.#tell("", error.message);
       this.#code.select();
       this.#code.focus();
       return;

@@ -48,8 +48,11 @@ async function start() {
   try {
     state.me = await api.me();
   } catch (error) {
-    if (error instanceof Problem && error.status === 401) login.show();
-    else login.show(`${error.message} Reload the page to try again.`);
+    login.show(`${error.message} Reload the page to try again.`);
+    return;
+  }
+  if (!state.me) {
+    login.show();
     return;
   }
   login.hide();

@@ -36,7 +36,9 @@ def test_a_wrong_code_is_said_clearly(hoop, open_page):
     page.get_by_label("One-time code").fill("000000")
     page.keyboard.press("Enter")
 
-    expect(page.get_by_role("alert").filter(has_text="Check the account and the code")).to_be_visible()
+    expect(
+        page.get_by_role("alert").filter(has_text="the code is wrong, used or expired: ask for a new one")
+    ).to_be_visible()
     expect(page.get_by_label("One-time code")).to_be_focused()
     expect(page.locator("#app")).to_be_hidden()
 
