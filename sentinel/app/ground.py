@@ -14,9 +14,9 @@ from sentinel.core.gate import Check, GateRefused, confirm_identity
 from sentinel.core.model import Account
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Room
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.lock import AccountLock
 from sentinel.daemon.log import Log
-from sentinel.daemon.sentinel import Ground
 from sentinel.home.examine import examine
 from sentinel.rooms.open import open_room
 from sentinel.store.store import open_store

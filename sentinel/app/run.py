@@ -12,8 +12,9 @@ from sentinel.app.logs import open_log
 from sentinel.core.errors import ConfigError, Exit, RateLimited, Unavailable
 from sentinel.core.gate import Check
 from sentinel.core.turns import backoff_s
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.log import Log
-from sentinel.daemon.sentinel import Ground, Sentinel
+from sentinel.daemon.sentinel import Sentinel
 from sentinel.home import refusal
 
 

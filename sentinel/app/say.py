@@ -17,9 +17,9 @@ from sentinel.core.errors import Unavailable
 from sentinel.core.model import Message
 from sentinel.daemon.case import secrets_of
 from sentinel.daemon.control import NAME, ask
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
-from sentinel.daemon.sentinel import Ground
 from sentinel.rooms.open import open_room
 from sentinel.store.store import FILE, look_at_store
 

@@ -6,8 +6,6 @@ Source: spec 02 section 3.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 from sentinel import process
@@ -18,17 +16,16 @@ from sentinel.core.commands import Command
 from sentinel.core.errors import AlreadyRunning, ConfigError, Exit, Unauthorized
 from sentinel.core.gate import Passed
 from sentinel.core.journal import FinishDelivery, StopAndRequeue, recover
-from sentinel.core.model import Account, Message, PresenceState
+from sentinel.core.model import Message, PresenceState
 from sentinel.core.notices import Notice
 from sentinel.core.persona import Persona
-from sentinel.core.ports import Clock, Room
 from sentinel.daemon.aftermath import Aftermath
 from sentinel.daemon.commands import Commands
 from sentinel.daemon.condition import Conditions
 from sentinel.daemon.control import Control
 from sentinel.daemon.execution import Running
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.intake import Heard, Intake
-from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.presence import Presence
 from sentinel.daemon.roster import Roster
@@ -37,24 +34,10 @@ from sentinel.daemon.verbs import verbs
 from sentinel.daemon.window import Window
 from sentinel.daemon.worker import Worker, still_true
 from sentinel.home.examine import examine
-from sentinel.store.store import Store
 from sentinel.store.turns import TurnRecord
 
 HEARTBEAT_S = 60.0
 _PERSONA_FRESH_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What a sentinel stands on: everything that was opened before it begins."""
-
-    home: Path
-    persona: Persona
-    room: Room
-    me: Account
-    store: Store
-    clock: Clock
-    log: Log
 
 
 class Sentinel:

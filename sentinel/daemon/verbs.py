@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sentinel.bridge.speak import speak
 from sentinel.core import notices
@@ -10,13 +10,11 @@ from sentinel.core.errors import UsageError
 from sentinel.daemon.case import secrets_of
 from sentinel.daemon.commands import Commands
 from sentinel.daemon.control import Handler
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.postman import Postman
 
-if TYPE_CHECKING:
-    from sentinel.daemon.sentinel import Ground
 
-
-def verbs(commands: Commands, ground: "Ground", postman: Postman) -> Mapping[str, Handler]:
+def verbs(commands: Commands, ground: Ground, postman: Postman) -> Mapping[str, Handler]:
     """Return verb -> what it does, for one running sentinel."""
 
     async def status(_: Mapping[str, Any]) -> Mapping[str, Any]:
