@@ -16,7 +16,8 @@ from sentinel.core.journal import State
 from sentinel.core.model import Account, Message
 from sentinel.core.parts import matches
 from sentinel.core.ports import Clock, NonceMemory, Room
-from sentinel.store.turns import PartRecord, TurnRecord, Turns
+from sentinel.store.records import PartRecord, TurnRecord
+from sentinel.store.turns import Turns
 
 READBACK_WAITS_S: Sequence[float] = (0.05, 0.25, 1.0)
 _SENDS_IN_A_ROW = 3

@@ -21,8 +21,8 @@ from sentinel.daemon.condition import Conditions, Death, Hold
 from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.turn import Failed, stop_step
+from sentinel.store.records import TriggerChange
 from sentinel.store.store import Store
-from sentinel.store.turns import TriggerChange
 
 _HOLD_FIRST_S, _HOLD_CAP_S = 5.0, 600.0
 

@@ -16,8 +16,8 @@ from sentinel.core.outcome import FailureClass
 from sentinel.core.parts import secret_values
 from sentinel.core.persona import Persona
 from sentinel.core.prompt import PromptInput, build
+from sentinel.store.records import TriggerRecord
 from sentinel.store.threads import Thread
-from sentinel.store.turns import TriggerRecord
 
 EARLIER_ATTEMPT = "an earlier attempt at this was cut off and may have acted already: look at what it did before you do anything again"
 THREAD_NOTE = "your earlier thread could not be continued ({why}); what was said in it is gone, this block is what there is"

@@ -16,8 +16,8 @@ from sentinel.daemon.condition import Conditions
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.turn import Turner
 from sentinel.daemon.worker import Worker
+from sentinel.store.records import TriggerChange
 from sentinel.store.store import Store
-from sentinel.store.turns import TriggerChange
 
 _ASIDE = (State.PARKED, State.REJECTED, State.NEEDS_HUMAN)
 

@@ -18,8 +18,8 @@ from sentinel.core.parts import nonce
 from sentinel.core.ports import Clock
 from sentinel.core.turns import backoff_s
 from sentinel.daemon.log import Log
+from sentinel.store.records import TriggerChange, TurnRecord
 from sentinel.store.store import Store
-from sentinel.store.turns import TriggerChange, TurnRecord
 
 
 class Postman:

@@ -34,7 +34,7 @@ from sentinel.daemon.verbs import verbs
 from sentinel.daemon.window import Window
 from sentinel.daemon.worker import Worker, still_true
 from sentinel.home.examine import examine
-from sentinel.store.turns import TurnRecord
+from sentinel.store.records import TurnRecord
 
 HEARTBEAT_S = 60.0
 _PERSONA_FRESH_S = 2.0

@@ -26,8 +26,8 @@ from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.presence import Presence
 from sentinel.daemon.turn import Drafted, Failed, Refusal, Turner
+from sentinel.store.records import TriggerChange
 from sentinel.store.store import Store
-from sentinel.store.turns import TriggerChange
 
 _BATCH_MOST = 200  # an answer names every trigger that it answers, and a room takes only so many names
 

@@ -20,7 +20,8 @@ from sentinel.core.gate import Passed
 from sentinel.core.model import Kind
 from sentinel.core.outcome import Answer, Failure, FailureClass
 from sentinel.core.ports import NonceMemory
-from sentinel.daemon.sentinel import Ground, Sentinel
+from sentinel.daemon.ground import Ground
+from sentinel.daemon.sentinel import Sentinel
 from sentinel.home.examine import examine
 from sentinel.store.store import open_store
 from tests.fakes.fake_clock import FakeClock, until

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sentinel.core.journal import FinishDelivery, State, Step, StopAndRequeue, recover
 from sentinel.core.model import Outgoing
 from sentinel.core.outcome import Failure, FailureClass
+from sentinel.store.records import TriggerChange
 from sentinel.store.store import open_store
 from sentinel.store.threads import Completed
-from sentinel.store.turns import TriggerChange
 from tests.store.state_pieces import wake
 
 

@@ -5,9 +5,9 @@ import pytest
 from sentinel.core.errors import Damaged
 from sentinel.core.journal import State, Step
 from sentinel.core.outcome import Counter, Failure, FailureClass, Usage
+from sentinel.store.records import TriggerChange
 from sentinel.store.store import open_store
 from sentinel.store.threads import Completed, difference
-from sentinel.store.turns import TriggerChange
 from tests.store.state_pieces import outgoing, wake
 
 DONE = Completed("t-1", Usage(5, 1, 2, 0), None, "hash")
