@@ -36,12 +36,12 @@ def _once(name: str | None, *, as_json: bool) -> None:
     folder = hoop_home()
     homes = (
         [find(name)]
-        if name
+        if name is not None
         else sorted(one for one in folder.iterdir() if one.is_dir())
         if folder.is_dir()
         else []
     )
-    if name and not homes[0].is_dir():
+    if name is not None and not homes[0].is_dir():
         raise ConfigError(f"{homes[0]} does not exist", mend="make it with `sentinel persona new`")
     found = [read_status(home, now=now) for home in homes]
     if as_json:

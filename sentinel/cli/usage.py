@@ -31,11 +31,11 @@ def usage(
         raise UsageError(f"--since {since!r} is no time", mend="write it like 30m, 12h or 7d")
     begin = SystemClock().now().timestamp() - int(told[1]) * _UNITS_S[told[2]]
     folder = hoop_home()
-    homes = [find(name)] if name else sorted(folder.iterdir()) if folder.is_dir() else []
+    homes = [find(name)] if name is not None else sorted(folder.iterdir()) if folder.is_dir() else []
     rows = [
         {"name": home.name, **asdict(look_at_store(home).threads.usage(since=begin))}
         for home in homes
-        if name or (home / FILE).exists()
+        if name is not None or (home / FILE).exists()
     ]
     if as_json:
         print_json(rows)

@@ -7,6 +7,8 @@ question = place.ask("hello")
 place.until_answered(question)
 """
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import httpx
 
+from sentinel.cli import main
 from sentinel.core.model import Kind
 from sentinel.server.admin import directory
 
@@ -193,6 +196,25 @@ class Place:
             timeout=WAIT_S,
             check=False,
         )
+
+    def verb(self, *arguments, stdin=b""):
+        """One command line in this process: a fifth of the time, for tables of them."""
+        if arguments[0] == "run":  # a sentinel is a process
+            return self.run(*arguments, stdin=stdin)
+        out, told = io.StringIO(), io.StringIO()
+        before = {name: os.environ.get(name) for name in self.environment}
+        os.environ.update(self.environment)
+        words = [os.fsdecode(one) if isinstance(one, bytes) else one for one in arguments]
+        data = stdin if isinstance(stdin, bytes) else stdin.encode()
+        real, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(data))
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
+                code = main.run(words)
+        finally:
+            sys.stdin = real
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+        return subprocess.CompletedProcess(arguments, code, out.getvalue().encode(), told.getvalue().encode())
 
     # People.
 
