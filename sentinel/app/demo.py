@@ -6,102 +6,104 @@ The server runs in this process, each persona's sentinel in one of its own, exac
 
 import asyncio
 import os
-import shutil
 import signal
-import sys
 import webbrowser
 from asyncio.subprocess import Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentinel import process
-from sentinel.core.errors import ConfigError, UsageError
-from sentinel.core.gate import Passed
+from sentinel.app.demo_cast import Cast, cast_for, home_of, home_path
+from sentinel.core.errors import ConfigError, SentinelError
 from sentinel.core.model import Kind
-from sentinel.home import build, templates
-from sentinel.home.write import put
 from sentinel.server.admin import Directory, directory
 from sentinel.server.serve import serving
+from sentinel.server.store import make_folder
 
 HUMAN = "ann"
 TITLE = "Demo"
+_KEPT = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "XDG_STATE_HOME", "VIRTUAL_ENV")
+_GRACE_S = 15.0
+"""A sentinel gives its running turn 10 s and then stops it (spec 02 section 3)."""
+
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """A persona of the demo: its account, and how its home is made."""
+class Player:
+    """A persona on stage: its name, its home and its sentinel."""
 
     name: str
-    adapter: str
-    template: str
-    model: str
-    binary: str | None = None
+    home: Path
+    sentinel: Process
 
 
-def cast_for(path: str | None = None, environ: Mapping[str, str] = os.environ) -> tuple[Cast, ...]:
-    """Return Echo, and a persona for each executor found on PATH (their model may be named in the environment)."""
-    found = [Cast("Echo", "echo", "gode", "echo")]
-    codex, claude = shutil.which("codex", path=path), shutil.which("claude", path=path)
-    if codex:
-        found.append(
-            Cast("Gode", "codex", "gode", environ.get("HOOP_DEMO_CODEX_MODEL", "gpt-5-codex"), codex)
-        )
-    if claude:
-        found.append(
-            Cast("Claude", "claude", "claude-core", environ.get("HOOP_DEMO_CLAUDE_MODEL", "sonnet"), claude)
-        )
-    return tuple(found)
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the server holds: the room, the human's uid and log-in code, and the tokens of personas without a home."""
+
+    cid: str
+    owner: str
+    code: str
+    tokens: dict[str, str]
 
 
-async def demo(data: Path, *, port: int, open_browser: bool, tell: Callable[[str], None]) -> None:
-    """Serve and run until TERM or Ctrl-C."""
+async def demo(data: Path, *, port: int, open_browser: bool, tell: Tell, warn: Tell) -> None:
+    """Serve and run until TERM, HUP or Ctrl-C. `tell` takes what there is to use, `warn` what went wrong beside it.
+
+    Raises:
+        ConfigError: the folder or the port cannot be used, or no persona is left.
+        AlreadyRunning: a server runs on this folder.
+    """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopping.set)
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    server_data, homes = data / "server", data / "homes"
-    async with serving(server_data, port=port) as served:
-        with directory(server_data, create=True) as accounts:
-            tokens = _accounts(accounts, homes, cast_for())
-            cid = _room(accounts, tuple(one.name for one in cast_for()))
-            code = accounts.code(HUMAN)
-        started: list[Process] = []
+    make_folder(data)
+    homes, cast = data / "homes", cast_for(data / "homes")
+    async with serving(data / "server", port=port) as served:
+        with directory(data / "server") as accounts:
+            stage = _stage(accounts, homes, cast)
+        players: list[Player] = []
         try:
-            for one in cast_for():
-                home = _home(homes, one, served.url, tokens.get(one.name), data)
-                started.append(await _start(home, cid, homes))
-            address = f"{served.url}/#cid={cid}"
+            for one in cast:
+                try:
+                    home = home_of(data, one, served.url, stage.tokens.get(one.name), owner=stage.owner)
+                except ConfigError as refused:
+                    warn(f"{one.name} stays away: {refused}")
+                else:
+                    players.append(Player(one.name, home, await _start(home, stage.cid)))
+            address = f"{served.url}/#cid={stage.cid}"
             tell(f"the room: {address}")
             tell(f"log in as: {HUMAN}")
-            tell(f"with the code: {code}")
-            tell(
-                f"then write to: {', '.join('@' + one.name for one in cast_for())}   (Ctrl-C ends it; state stays in {data})"
-            )
+            tell(f"with the code: {stage.code}")
+            names = ", ".join(f"@{one.name}" for one in players)
+            tell(f"then write to: {names}   (Ctrl-C ends it; state stays in {data})")
             if open_browser:
                 await asyncio.to_thread(webbrowser.open, address)
-            await _until_over(stopping, started, served.ended)
+            await _until_over(stopping, players, served.ended, warn)
         finally:
-            await _end(started)
+            await _end(players)
 
 
-def _accounts(accounts: Directory, homes: Path, wanted: tuple[Cast, ...]) -> dict[str, str]:
-    """Make the accounts that are missing; a new token only for a persona whose home does not hold one yet."""
+def _stage(accounts: Directory, homes: Path, cast: Sequence[Cast]) -> Stage:
+    """Make the accounts that are missing, and the room; a new token only for a persona that has no home yet."""
     known = {one.account.name for one in accounts.accounts()}
     if HUMAN not in known:
         accounts.add_account(HUMAN, Kind.HUMAN)
     tokens: dict[str, str] = {}
-    for one in wanted:
+    for one in cast:
         if one.name not in known:
             tokens[one.name] = accounts.add_account(one.name, Kind.PERSONA).token
-        elif not (homes / one.name.lower()).exists():
+        elif not home_path(homes, one).exists():
             tokens[one.name] = accounts.rotate(one.name).token
-    return tokens
+    (owner,) = (one.account.uid for one in accounts.accounts() if one.account.name == HUMAN)
+    return Stage(_room(accounts, [one.name for one in cast]), owner, accounts.code(HUMAN), tokens)
 
 
-def _room(accounts: Directory, names: tuple[str, ...]) -> str:
+def _room(accounts: Directory, names: Sequence[str]) -> str:
     """Return the demo's room, made at the first start; personas found later are invited."""
     for room in accounts.rooms():
         if room.conversation.title == TITLE:
@@ -113,63 +115,61 @@ def _room(accounts: Directory, names: tuple[str, ...]) -> str:
     return accounts.add_room(TITLE, [HUMAN, *names]).conversation.cid
 
 
-def _home(homes: Path, one: Cast, url: str, token: str | None, data: Path) -> Path:
-    """Return the persona's home, made where it is missing; its server's address is the one of this run."""
-    home = homes / one.name.lower()
-    if home.exists():
-        put(home, "server", f"{url}\n".encode())
-        return home
-    if token is None:
-        raise ConfigError(f"{home} is gone", mend=f"remove {data} and begin anew")
-    cwd = data / "work" / one.name.lower()
-    cwd.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files = build.draft(
-        templates.load(one.template),
-        adapter=one.adapter,
-        values={"server": url, "account": one.name, "model": one.model},
-        own={"bin": one.binary, "cwd": str(cwd), "sandbox": "read-only", "network": "off", "user": None},
-    )
-    files["token"] = f"{token}\n".encode()
-    verdict = build.place(home, files, interpreter=sys.executable, must_pass=True)
-    if not isinstance(verdict, Passed):
-        raise ConfigError("\n".join(check.line() for check in verdict.failed))
-    return home
-
-
-async def _start(home: Path, cid: str, homes: Path) -> Process:
-    """Start a sentinel the way a service does: through its own launch shim."""
-    keep = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "XDG_STATE_HOME", "VIRTUAL_ENV")
-    env = {name: os.environ[name] for name in keep if name in os.environ} | {"HOOP_HOME": str(homes)}
+async def _start(home: Path, cid: str) -> Process:
+    """Start a sentinel the way a service does: through its own launch shim. What it says of this run goes to a file."""
+    env = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"HOOP_HOME": str(home.parent)}
     log = home / "log"
     log.mkdir(mode=0o700, exist_ok=True)
-    with (log / "stderr.log").open("ab") as stderr:
+    with _said(home).open("wb") as stderr:
         return await process.start_program(
             ("/bin/sh", str(home / "launch"), str(home), cid), env=env, cwd=str(home), stderr=stderr.fileno()
         )
 
 
-async def _until_over(stopping: asyncio.Event, started: list[Process], server: asyncio.Task[None]) -> None:
-    """Wait for the end; a sentinel that ends by itself is a fault to be shown, not hidden."""
-    watched = {asyncio.create_task(one.wait()): one for one in started}
+def _said(home: Path) -> Path:
+    return home / "log" / "stderr.log"
+
+
+async def _until_over(
+    stopping: asyncio.Event, players: Sequence[Player], server: asyncio.Task[None], warn: Tell
+) -> None:
+    """Wait for the end. A sentinel that ends by itself is told at once, with its reason, and the others go on."""
     stop = asyncio.create_task(stopping.wait())
-    done, _ = await asyncio.wait({stop, server, *watched}, return_when=asyncio.FIRST_COMPLETED)
-    for task, one in watched.items():
-        if task in done:
-            raise UsageError(
-                f"a sentinel of the demo ended with exit code {one.returncode}", mend="see its log/stderr.log"
-            )
-        task.cancel()
-    stop.cancel()
+    waiting = {asyncio.create_task(one.sentinel.wait()): one for one in players}
+    try:
+        while waiting:
+            done, _ = await asyncio.wait({stop, server, *waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if stop in done:
+                return
+            if server in done:
+                raise SentinelError("the demo's server ended by itself", mend="start it again, its state is kept")
+            for task in [one for one in waiting if one in done]:
+                warn(_epitaph(waiting.pop(task)))
+    finally:
+        for task in (stop, *waiting):
+            task.cancel()
+    raise ConfigError(
+        "no persona of the demo is left", mend="do what the lines above say, then start it again"
+    )
 
 
-async def _end(started: list[Process]) -> None:
-    for one in started:
+def _epitaph(player: Player) -> str:
+    """Return how a sentinel ended, and why: the gate's lines, else the last one that it said."""
+    lines = _said(player.home).read_text("utf-8", "replace").split("\n")
+    why = [line for line in lines if line.startswith(("gate: ", "sentinel: "))] or lines[-2:-1]
+    ended = f"the sentinel of {player.name} ended with exit code {player.sentinel.returncode}"
+    return "\n".join([f"{ended}:", *(f"  {line}" for line in why), f"  its log: {player.home / 'log'}"])
+
+
+async def _end(players: Sequence[Player]) -> None:
+    """End the sentinels that still run, all at once, within the time that a turn may take to stop."""
+    for one in players:
         with suppress(ProcessLookupError):
-            one.terminate()
-    for one in started:
-        try:
-            async with asyncio.timeout(15):
-                await one.wait()
-        except TimeoutError:
-            one.kill()
-            await one.wait()
+            one.sentinel.terminate()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_S):
+            await asyncio.gather(*(one.sentinel.wait() for one in players))
+    for one in players:
+        if one.sentinel.returncode is None:
+            one.sentinel.kill()
+            await one.sentinel.wait()

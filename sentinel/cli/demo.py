@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sentinel.cli.output import print_line
+from sentinel.cli.output import print_line, tell
 from sentinel.core.errors import ConfigError
 
 app = typer.Typer(add_completion=False)
@@ -31,4 +31,4 @@ def demo(
     except ModuleNotFoundError as missing:
         raise ConfigError(f"the demo needs {missing.name}", mend=_NEEDED) from missing
     folder = (data or user_data_path("hoop-sentinel") / "demo").absolute()
-    asyncio.run(run_demo(folder, port=port, open_browser=not no_browser, tell=print_line))
+    asyncio.run(run_demo(folder, port=port, open_browser=not no_browser, tell=print_line, warn=tell))

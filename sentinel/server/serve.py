@@ -5,6 +5,7 @@ One server a data directory: it holds a lock on it, because fan-out and presence
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 from collections.abc import AsyncGenerator, Generator
@@ -20,6 +21,7 @@ from sentinel.server.app import application
 from sentinel.server.clock import Now, system_now_ms
 from sentinel.server.config import ServerConfig
 from sentinel.server.origin import Hosts
+from sentinel.server.store import make_folder
 
 LOCK = "serve.lock"
 _BACKLOG = 2048
@@ -69,7 +71,7 @@ async def serving(
         AlreadyRunning: another server holds this data directory.
     """
     config = config or ServerConfig()
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(data)
     with _only_server_of(data), _listening(host, port) as listener:
         hosts = Hosts.of(host, config.allowed_hosts)
         async with application(data, config, hosts, now_ms=now_ms) as app:
@@ -110,6 +112,10 @@ def _only_server_of(data: Path) -> Generator[None]:
         raise AlreadyRunning(
             f"another server serves {data}", mend="stop it, or choose another --data"
         ) from fault
+    except OSError as fault:
+        raise ConfigError(
+            f"{lock.lock_file} cannot be written: {fault.strerror}", mend="check the owner of its directory"
+        ) from fault
     try:
         yield
     finally:
@@ -128,7 +134,10 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
     except OSError as fault:
         listener.close()
         raise ConfigError(
-            f"{host}:{port} cannot be listened on: {fault.strerror}", mend="choose another --host or --port"
+            f"{host}:{port} cannot be listened on: {fault.strerror}",
+            mend="stop what listens there, or choose another --port"
+            if fault.errno == errno.EADDRINUSE
+            else "choose another --host or --port",
         ) from fault
     with listener:
         yield listener

@@ -28,6 +28,18 @@ _BATCH = 256
 Result = TypeVar("Result")
 
 
+def make_folder(data: Path) -> None:
+    """Make a data directory, for its owner alone, and its parents. Raises `ConfigError` where that cannot be."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data.chmod(0o700)
+    except OSError as fault:
+        raise ConfigError(
+            f"{data} cannot be used as a data directory: {fault.strerror}",
+            mend="choose a directory that you may write to",
+        ) from fault
+
+
 def connect(data: Path, *, create: bool = False) -> sqlite3.Connection:
     """Open the database of a data directory, migrated, in autocommit mode (transactions are said aloud).
 
@@ -36,8 +48,7 @@ def connect(data: Path, *, create: bool = False) -> sqlite3.Connection:
     """
     path = data / DATABASE
     if create:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data.chmod(0o700)
+        make_folder(data)
     elif not path.is_file():
         raise ConfigError(
             f"{data} holds no {DATABASE}",

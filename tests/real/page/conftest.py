@@ -1,70 +1,10 @@
-"""A real server process and a real Chromium for the tests of the page; both are reusable by other real tests.
+"""A real server process for the tests of the page; the browser is that of all real tests (tests/real/conftest.py).
 
-`hoop` starts `sentinel hoop serve` as an operator would; `open_page` logs an account in and hands out a page whose every
-console error, page error and policy violation fails the test, unless the test allowed it beforehand. A Chromium that
-is absent is a failure, not a skip.
+`hoop` starts `sentinel hoop serve` as an operator would; `open_page` logs an account in and hands out its page.
 """
 
-import contextlib
-import re
-import shutil
-
 import pytest
-from hoop_process import WAIT_S, Hoop
-from playwright.sync_api import Page, sync_playwright
-
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-CHROMIUM_ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-class Watch:
-    """What a page complained of, and what the test said it would."""
-
-    def __init__(self, page: Page):
-        self.complaints = []
-        self.allowed = []
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(f"page error: {error}"))
-        page.on(
-            "dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss())
-        )
-
-    def _heard(self, message):
-        if message.type == "error":
-            self.complaints.append(f"{message.text} [{message.location.get('url', '')}]")
-
-    def allow(self, pattern):
-        """Expect complaints that match."""
-        self.allowed.append(re.compile(pattern))
-
-    def unexpected(self):
-        """Return the complaints that nobody allowed."""
-        return [one for one in self.complaints if not any(pattern.search(one) for pattern in self.allowed)]
-
-
-@pytest.fixture(scope="session")
-def chromium_path():
-    """Return the system's Chromium; its absence is a failure."""
-    found = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-    assert found, f"no Chromium on PATH (looked for {', '.join(CHROMIUM_NAMES)}): install one"
-    return found
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_path):
-    """One Chromium a module: playwright's loop must not stay open while other modules run theirs."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=CHROMIUM_ARGS)
-        yield browser
-        browser.close()
+from hoop_process import Hoop
 
 
 @pytest.fixture(scope="session")
@@ -86,28 +26,20 @@ def own_hoop(tmp_path):
 
 
 @pytest.fixture
-def open_page(browser):
+def open_page(new_page):
     """Return `open_page(server, account=None, cid=None, **context options) -> Page`; `page.watch` hears complaints."""
-    pages = []
-    with contextlib.ExitStack() as stack:
 
-        def opened(server, account=None, cid=None, **options):
-            context = browser.new_context(**{"viewport": {"width": 1200, "height": 760}, **options})
-            stack.callback(context.close)
-            context.set_default_timeout(WAIT_S * 1000)
-            page = context.new_page()
-            page.watch = Watch(page)
-            pages.append(page)
-            if account is not None:
-                cookie = {"name": "hoop_session", "value": server.session(account), "url": server.url}
-                context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Strict"}])
-            page.goto(f"{server.url}/#cid={cid}" if cid else server.url)
-            if cid and account:
-                page.locator("#message").wait_for()
-                page.locator("#log[aria-busy=false]").wait_for(state="attached")
-                page.locator("#members li").first.wait_for()
-            return page
+    def opened(server, account=None, cid=None, **options):
+        cookies = []
+        if account is not None:
+            cookie = {"name": "hoop_session", "value": server.session(account), "url": server.url}
+            cookies = [{**cookie, "httpOnly": True, "sameSite": "Strict"}]
+        page = new_page(cookies, **options)
+        page.goto(f"{server.url}/#cid={cid}" if cid else server.url)
+        if cid and account:
+            page.locator("#message").wait_for()
+            page.locator("#log[aria-busy=false]").wait_for(state="attached")
+            page.locator("#members li").first.wait_for()
+        return page
 
-        yield opened
-        for page in pages:
-            assert page.watch.unexpected() == []
+    return opened
