@@ -142,7 +142,9 @@ async def _until_over(
             if stop in done:
                 return
             if server in done:
-                raise SentinelError("the demo's server ended by itself", mend="start it again, its state is kept")
+                raise SentinelError(
+                    "the demo's server ended by itself", mend="start it again, its state is kept"
+                )
             for task in [one for one in waiting if one in done]:
                 warn(_epitaph(waiting.pop(task)))
     finally:
