@@ -24,6 +24,8 @@ from pathlib import Path
 import pytest
 
 from sentinel import proctree
+from sentinel.core.model import Kind
+from sentinel.server.admin import directory
 from tests.fakes.persona_homes import plant
 from tests.real.executors.real_world import CONFIG, FAKES, MOCKS, Model, binary_of
 from tests.real.page.hoop_process import SENTINEL, Hoop
@@ -70,6 +72,10 @@ class House:
 
     def open(self):
         """Start everything for the first time."""
+        with directory(self.hoop.data, create=True) as accounts:  # what `sentinel hoop account add` does
+            for name in ("ann", "bob", "Gode"):
+                made = accounts.add_account(name, Kind.PERSONA if name == "Gode" else Kind.HUMAN)
+                self.hoop.accounts[name] = {"uid": made.account.uid, "name": name, "token": made.token}
         self.hoop.start()
         self._start_model(port=0)
         self.room = self.new_room("the laboratory", "bob")
@@ -132,7 +138,12 @@ class House:
             self.process = subprocess.Popen(
                 [*SENTINEL, "run", "gode", "all"], env=self.env, cwd=self.base, stderr=stderr
             )
-        until(lambda: "event='connected'" in self.stderr(already), lambda: self.stderr(already))
+        up = "event='connected'"
+        until(
+            lambda: up in self.stderr(already) or self.process.poll() is not None,
+            lambda: self.stderr(already),
+        )
+        assert up in self.stderr(already), self.stderr(already)
 
     def end(self, number=signal.SIGTERM):
         """End the sentinel by a signal."""
@@ -171,7 +182,7 @@ class House:
 
     @property
     def token(self):
-        return self.hoop.account("Gode", "persona")["token"]
+        return self.hoop.account("Gode")["token"]
 
     def cli(self, *arguments, code=0):
         """Run one command; its exit code must be `code`. Return its standard output."""
@@ -230,9 +241,6 @@ class House:
 
     def new_room(self, title, *others):
         """Return the cid of a new room of ann, Gode and the others; the sentinel finds it by itself."""
-        for name in ("ann", *others):
-            self.hoop.account(name)
-        self.hoop.account("Gode", "persona")
         return self.hoop.room(title, "ann", "Gode", *others)
 
     def ask(self, cid, text, *, mention=True, **fields):
@@ -285,9 +293,12 @@ class House:
             lambda: self._story(message),
         )
 
-    def presence(self):
-        """Return (state, detail) of Gode as the server tells ann."""
-        members = self.hoop.call("ann", "GET", f"/v1/conversations/{self.room}/members")["members"]
+    def until_presence(self, state, detail=None):
+        """Wait until the server tells ann that Gode is so."""
+        until(lambda: self._presence() == (state, detail), lambda: f"{state}: {self._presence()}", limit_s=10)
+
+    def _presence(self):
+        members = self.hoop.call("ann", "GET", f"/v1/conversations/{self.room}/members")
         (gode,) = [one for one in members if one["name"] == "Gode"]
         return gode["state"], gode.get("detail")
 
