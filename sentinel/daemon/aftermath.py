@@ -18,9 +18,9 @@ from sentinel.core.ports import Clock
 from sentinel.core.turns import Queued, after_batch_failure, backoff_s
 from sentinel.daemon.case import may_have_acted
 from sentinel.daemon.condition import Conditions, Death, Hold
+from sentinel.daemon.ends import Failed, stop_step
 from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
-from sentinel.daemon.turn import Failed, stop_step
 from sentinel.store.records import TriggerChange
 from sentinel.store.store import Store
 

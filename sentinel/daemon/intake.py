@@ -10,23 +10,24 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from sentinel.core.commands import Command
-from sentinel.core.errors import NotFound, RateLimited, RoomError, Unauthorized, Unavailable
-from sentinel.core.model import Account, Conversation, Member, Message
+from sentinel.core.errors import NotFound, RoomError, Unauthorized
+from sentinel.core.model import Account, Member, Message
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Connected, Disconnected, MembersChanged, Rang, Room, Superseded
-from sentinel.core.triage import Decision, Obey, Skip, Wake, first_start_triggers, names_me, triage, word
+from sentinel.core.triage import Decision, Obey, Skip, Wake, names_me, triage, word
 from sentinel.core.triage import Reason as Why
 from sentinel.core.turns import backoff_s
+from sentinel.daemon.first_start import first_start
 from sentinel.daemon.log import Log
+from sentinel.daemon.owed import obey_what_is_owed
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.window import Window
 from sentinel.store.inbox import ConversationState, Taken
 from sentinel.store.store import Store
 
-FIRST_START_MESSAGES = 1_000
+SOON_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Heard:
     queued: Callable[[], None]
     """A trigger was stored."""
     command: Callable[[Message, Command], None]
-    """A command was taken in (and noted as obeyed): carry it out, beside the queue."""
+    """A command was taken in: carry it out, beside the queue; it is noted as obeyed when this returns."""
     missed: Callable[[str, int], None]
     """So many triggers of a conversation were too old."""
     link: Callable[[bool], None]
@@ -67,6 +68,7 @@ class Intake:
         self._clock, self._log = clock, log
         self._rung: dict[str, float | None] = {}
         self._pulls: dict[str, asyncio.Task[None]] = {}
+        self._later: dict[str, asyncio.Task[None]] = {}
         self._back = asyncio.Event()
         self.fault: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -79,8 +81,8 @@ class Intake:
             await listening
             fallback.cancel()
             failing.cancel()
-            for pull in self._pulls.values():
-                pull.cancel()
+            for task in (*self._pulls.values(), *self._later.values()):
+                task.cancel()
 
     async def _fail(self) -> None:
         await self.fault
@@ -94,14 +96,26 @@ class Intake:
                     self._heard.link(True)
                     self._back.set()
                     self._roster.forget()
-                    await self._obey_what_is_owed()
+                    await obey_what_is_owed(
+                        self._heard.command,
+                        room=self._room,
+                        store=self._store,
+                        me=self._me,
+                        roster=self._roster,
+                        persona=self._persona(),
+                        clock=self._clock,
+                        log=self._log,
+                    )
                     await self._pull_everything()
                 case Disconnected(why, retry_in_s):
                     self._log.warning("disconnected", why=why, retry_in_s=round(retry_in_s, 1))
                     self._window.live = False
                     self._heard.link(False)
-                case Rang(cid, _):
-                    self._ring(cid, overlap=False)
+                case Rang(cid, _, may_call):
+                    if may_call or self._roster.is_pair(cid):
+                        self._ring(cid, overlap=False)
+                    else:
+                        self._ring_later(cid)
                 case MembersChanged(cid):
                     self._roster.forget(cid)
                 case Superseded():
@@ -130,8 +144,20 @@ class Intake:
         for cid in sorted(cids):
             self._ring(cid, overlap=True)
 
+    def _ring_later(self, cid: str) -> None:
+        """Have `cid` pulled soon: a busy room that talks to others costs one pull for many messages."""
+        if cid not in self._later:
+            self._later[cid] = asyncio.create_task(self._ring_after_a_while(cid), name=f"ring {cid}")
+
+    async def _ring_after_a_while(self, cid: str) -> None:
+        await self._clock.sleep(SOON_S)
+        del self._later[cid]
+        self._ring(cid, overlap=False)
+
     def _ring(self, cid: str, *, overlap: bool) -> None:
         """Have `cid` pulled: now, or once more after the pull that is in flight."""
+        if later := self._later.pop(cid, None):
+            later.cancel()
         if self._guarded is not None and cid not in self._guarded:
             return
         now = self._clock.now().timestamp()
@@ -255,80 +281,18 @@ class Intake:
             self._heard.missed(cid, missed)
 
     async def _first_start(self, cid: str) -> ConversationState:
-        """Begin at the newest message, but take the unanswered triggers of the last hour: no replay, nothing lost."""
-        conversation = await self._conversation(cid)
-        newest = conversation.last_seq
-        persona, now = self._persona(), self._clock.now()
-        since = now - timedelta(seconds=persona.limits.first_start_window_s)
-        history = await self._last_hour(cid, newest, since)
-        members = await self._roster.members(cid)
-        triggers = first_start_triggers(history, me=self._me, members=members, now=now, persona=persona)
-        taken = [Taken(one, "wake", "wake", wakes=True, resets_guard=False, keep=True) for one in triggers]
-        past = Skip(Why.BEFORE_START)
-        taken += [
-            self._taken(one, past)
-            for one in history
-            if one not in triggers and one.sender.uid != self._me.uid and names_me(one, self._me)
-        ]
-        self._store.inbox.take(
-            cid, taken, cursor=newest, keep_seen_from=0, now=now.timestamp(), first_mark=newest
+        state = await first_start(
+            cid,
+            room=self._room,
+            store=self._store,
+            me=self._me,
+            roster=self._roster,
+            persona=self._persona(),
+            clock=self._clock,
+            log=self._log,
         )
-        self._log.info("first start", cid=cid, first_mark=newest, taken=len(triggers))
-        if triggers:
-            self._heard.queued()
-        return ConversationState(cid, newest, newest, 0, 0.0)
-
-    async def _last_hour(self, cid: str, newest: int, since: datetime) -> list[Message]:
-        """Return the messages up to `newest` since that time, or a few more: blocks, from the newest backwards."""
-        history: list[Message] = []
-        begin = newest
-        while begin > 0 and (not history or history[0].sent_at >= since):
-            end, begin = begin, max(0, begin - FIRST_START_MESSAGES)
-            block: list[Message] = []
-            after = begin
-            while after < end:
-                page = await self._room.history(cid, after=after)
-                block.extend(one for one in page.messages if one.seq <= end)
-                if not page.messages:
-                    break
-                after = page.messages[-1].seq
-            history = block + history
-            if not block:
-                break
-        return history
-
-    async def _obey_what_is_owed(self) -> None:
-        """Carry out commands that an earlier process had taken in when it was killed."""
-        for owed in self._store.inbox.owed_commands():
-            try:
-                message = await self._room.find(owed.cid, owed.message_id)
-                members = await self._roster.members(owed.cid)
-            except NotFound:
-                self._store.inbox.obeyed(owed.message_id, now=self._clock.now().timestamp())
-                continue
-            except (RateLimited, Unavailable) as away:
-                self._log.warning("a command waits", message=owed.message_id, why=str(away))
-                return
-            decision = triage(
-                message,
-                me=self._me,
-                members=members,
-                first_mark=0,
-                recent_persona_turns=0,
-                now=self._clock.now(),
-                persona=self._persona(),
-            )
-            if isinstance(decision, Obey):
-                self._heard.command(message, decision.command)
-            self._store.inbox.obeyed(message.id, now=self._clock.now().timestamp())
-
-    async def _conversation(self, cid: str) -> Conversation:
-        for one in await self._roster.conversations():
-            if one.cid == cid:
-                return one
-        raise NotFound(
-            f"{cid} is not a conversation of this account", mend="check the cid on the command line"
-        )
+        self._heard.queued()
+        return state
 
 
 def _is_worth_keeping(decision: Decision) -> bool:

@@ -3,6 +3,8 @@
 from sentinel.core.model import Conversation, Member
 from sentinel.core.ports import Room
 
+_PAIR = 2
+
 
 class Roster:
     """A cache of facts about conversations; every miss asks the room."""
@@ -23,6 +25,10 @@ class Roster:
         if cid not in self._members:
             self._members[cid] = await self._room.members(cid)
         return self._members[cid]
+
+    def is_pair(self, cid: str) -> bool:
+        """Return whether it may be a conversation of two, as far as is known: there every message is a call."""
+        return len(self._members.get(cid, ())) <= _PAIR
 
     def title(self, cid: str) -> str:
         """Return the title as last told, or the cid."""

@@ -22,10 +22,11 @@ from sentinel.core.ports import Clock
 from sentinel.core.turns import Queued, next_batch, next_wake
 from sentinel.daemon.aftermath import Aftermath
 from sentinel.daemon.condition import Conditions, Death, Hold
+from sentinel.daemon.ends import Drafted, Failed, Refusal
 from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.presence import Presence
-from sentinel.daemon.turn import Drafted, Failed, Refusal, Turner
+from sentinel.daemon.turn import Turner
 from sentinel.store.records import TriggerChange
 from sentinel.store.store import Store
 

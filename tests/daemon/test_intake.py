@@ -181,7 +181,7 @@ def _answering(text, message_id, *, nonce):
 
 @stepped
 async def test_a_busy_last_hour_is_read_back_to_its_beginning(stage, monkeypatch):
-    monkeypatch.setattr("sentinel.daemon.intake.FIRST_START_MESSAGES", 50)
+    monkeypatch.setattr("sentinel.daemon.first_start.BLOCK_MESSAGES", 50)
     question = stage.ask("the first of many")
     for number in range(180):
         stage.say(stage.bob, f"line {number}", mention=False)
