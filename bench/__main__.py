@@ -44,7 +44,11 @@ def main() -> None:
         if "start-up" in wanted:
             results["start-up"] = measures.start_up(made)
     show(results)
-    kept = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "python": platform.python_version(), **results}
+    kept = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "python": platform.python_version(),
+        **results,
+    }
     (Path(__file__).parent / "results.json").write_text(json.dumps(kept, indent=2) + "\n")
 
 
@@ -55,7 +59,12 @@ def show(results: dict[str, dict[str, float]]) -> None:
         for name, value in figures.items():
             goal = f"   goal <= {GOALS[name]:g}" if name in GOALS else ""
             print(f"  {name:24} {value:12.4f}{goal}")
-    missed = [name for figures in results.values() for name, value in figures.items() if value > GOALS.get(name, value)]
+    missed = [
+        name
+        for figures in results.values()
+        for name, value in figures.items()
+        if value > GOALS.get(name, value)
+    ]
     print("all goals met" if not missed else f"goals missed: {', '.join(missed)}", file=sys.stderr)
 
 

@@ -11,7 +11,8 @@ from bench.floor import floor_s
 from bench.stage import SENTINEL, Stage, until
 
 IMPORTS = (
-    "asyncio,sqlite3,httpx,websockets.asyncio.client,pydantic,structlog,filelock,platformdirs,logging.handlers,typer"
+    "asyncio,sqlite3,httpx,httpcore,websockets.asyncio.client,pydantic,structlog,filelock,platformdirs,tenacity,"
+    "logging.handlers,typer"
 )
 
 
@@ -67,7 +68,12 @@ def idle(stage: Stage) -> dict[str, float]:
     begin = time.monotonic()
     time.sleep(20.0)
     spent = (cpu_s(stage.sentinel.pid) - before) / (time.monotonic() - begin) * 3600
-    return {"pss_kib": mine, "imports_pss_kib": imports, "pss_over_imports": mine / imports, "cpu_s_per_hour": spent}
+    return {
+        "pss_kib": mine,
+        "imports_pss_kib": imports,
+        "pss_over_imports": mine / imports,
+        "cpu_s_per_hour": spent,
+    }
 
 
 def busy(stage: Stage, messages: int) -> dict[str, float]:

@@ -65,7 +65,6 @@ class Stage:
         log = self.home / "log" / "sentinel.jsonl"
         return log.read_text().count('"verified"') if log.exists() else 0
 
-
     def log_tail(self) -> str:
         """Return the end of the sentinel's log, for a benchmark that gives up."""
         log = self.home / "log" / "sentinel.jsonl"
@@ -89,7 +88,9 @@ def stage(folder: Path) -> Iterator[Stage]:
     )
     try:
         url = server.stdout.readline().split()[-1]
-        cid = run_json(env, "hoop", "room", "add", "Bench", "--member", "ann", "--member", "Gode", "--data", data)["cid"]
+        cid = run_json(
+            env, "hoop", "room", "add", "Bench", "--member", "ann", "--member", "Gode", "--data", data
+        )["cid"]
         home = make_home(env, folder, url, persona["token"])
         client = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {human['token']}"}, timeout=30)
         made = Stage(

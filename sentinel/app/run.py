@@ -59,7 +59,6 @@ async def _stand(home: Path, cids: frozenset[str] | None, log: Log, stopping: as
 
 def _ready(log: Log) -> None:
     # What stands now stands until the end: the collector need not look at it again, and a wake meets no long pause.
-    gc.collect()
     gc.freeze()
     log.info("ready")
 

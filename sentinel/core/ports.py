@@ -5,7 +5,7 @@ Source: spec 01 section 1.
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO, Protocol, TypeAlias
@@ -50,10 +50,15 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class Rang:
-    """Something is new in `cid`, up to `seq` at least. It knocks; it carries no letter and no authority."""
+    """Something is new in `cid`, up to `seq` at least. It knocks; it carries no letter and no authority.
+
+    `may_call` False: it addresses somebody else. That is a hint how soon to look, never whether: what wakes is decided
+    on what is pulled.
+    """
 
     cid: str
     seq: int
+    may_call: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ _WIRE_LOG.setLevel(logging.WARNING)
 class _Letterhead(Reply):
     cid: str
     seq: int
+    mentions: tuple[str, ...] = ()
+    broadcast: bool = False
 
 
 class _Knock(Reply):
@@ -46,6 +48,7 @@ class _Knock(Reply):
 
     type: str
     cid: str | None = None
+    uid: str | None = None
     message: _Letterhead | None = None
 
 
@@ -85,6 +88,7 @@ class LiveLine:
         self._sleep = sleep
         self._socket: ClientConnection | None = None
         self._listeners = 0
+        self._uid: str | None = None
         self.ignored_frames = 0
 
     async def doorbells(self) -> AsyncIterator[Doorbell]:
@@ -179,14 +183,16 @@ class LiveLine:
             async with asyncio.timeout(self._timing.hello_s):
                 while (knock := await self._knock(socket)) is None or knock.type != "hello":
                     self.ignored_frames += 1
+                self._uid = knock.uid
         except TimeoutError as error:
             raise _LineLost("the server did not greet in time") from error
 
     async def _next(self, socket: ClientConnection) -> Doorbell:
         while True:
             match await self._knock(socket):
-                case _Knock(type="message.new", message=_Letterhead(cid=cid, seq=seq)):
-                    return Rang(cid, seq)
+                case _Knock(type="message.new", message=_Letterhead() as letter):
+                    calls = letter.broadcast or self._uid is None or self._uid in letter.mentions
+                    return Rang(letter.cid, letter.seq, calls)
                 case _Knock(type="member.joined" | "member.left", cid=str(cid)):
                     return MembersChanged(cid)
                 case _Knock(type="session.superseded"):

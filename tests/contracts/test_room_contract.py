@@ -310,6 +310,19 @@ async def test_a_token_that_nobody_knows_is_unauthorized_everywhere(lab):
 # Doorbells.
 
 
+async def test_a_ring_hints_whether_it_may_call_me(lab):
+    gode, ann = lab.room(lab.gode), lab.room(lab.ann)
+    bells = await connected(gode)
+
+    await ann.post(lab.cid, Outgoing("for bob", "n1", mentions=(lab.bob.uid,)))
+    await ann.post(lab.cid, Outgoing("for you", "n2", mentions=(lab.gode.uid,)))
+    await ann.post(lab.cid, Outgoing("for all", "n3", broadcast=True))
+
+    rings = [one for one in await heard(bells, Rang(lab.cid, 3)) if isinstance(one, Rang)]
+    assert [one.may_call for one in rings] == [False, True, True]
+    await bells.aclose()
+
+
 async def test_it_rings_for_others_and_for_ourselves(lab):
     gode = lab.room(lab.gode)
     bells = await connected(gode)

@@ -186,7 +186,7 @@ class FakeServer:
         if hidden_reads:
             self._hidden[message.id] = hidden_reads
         else:
-            self._tell(cid, Rang(cid, message.seq))
+            self._ring(message)
         return message
 
     def store_media(self, uid: str, data: bytes, content_type: str, name: str) -> Media:
@@ -239,7 +239,14 @@ class FakeServer:
             self._hidden[one.id] -= 1
             if self._hidden[one.id] <= 0:
                 del self._hidden[one.id]
-                self._tell(one.cid, Rang(one.cid, one.seq))
+                self._ring(one)
+
+    def _ring(self, message: Message) -> None:
+        """Ring at every member, with the hint whether the message may call this one."""
+        for line in list(self.lines):
+            if line.uid in self._conversations[message.cid].members and not line.is_down:
+                may_call = message.broadcast or line.uid in message.mentions
+                line.queue.put_nowait(Rang(message.cid, message.seq, may_call))
 
     def _under(self, uid: str, cid: str, nonce: str) -> Message | None:
         mine = (one for one in self._of(uid, cid).messages if one.sender.uid == uid)
