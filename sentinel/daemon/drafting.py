@@ -13,6 +13,7 @@ from sentinel.core.outcome import Answer, Failure, FailureClass
 from sentinel.core.parts import leaks
 from sentinel.core.ports import Clock, Room
 from sentinel.core.turns import backoff_s
+from sentinel.daemon import folders
 from sentinel.daemon.case import Case, secrets_of, task_hash
 from sentinel.daemon.ends import Drafted, Failed, ended_by_us
 from sentinel.daemon.execution import Running
@@ -93,8 +94,5 @@ class Drafting:
 
 def _set_aside(case: Case, answer: Answer, kind: FailureClass, why: str) -> Failed:
     """Keep the body of an answer that may not, or cannot, be posted: its owners decide."""
-    case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    kept = case.folder / "answer.txt"
-    kept.touch(mode=0o600)
-    kept.write_text(answer.text, encoding="utf-8")
+    kept = folders.keep_answer(case.folder, answer.text)
     return Failed(case.turn_id, Failure(kind, f"{why[:200]}; kept in {kept}"), case.persona)

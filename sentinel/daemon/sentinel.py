@@ -19,6 +19,7 @@ from sentinel.core.journal import FinishDelivery, StopAndRequeue, recover
 from sentinel.core.model import Message, PresenceState
 from sentinel.core.notices import Notice
 from sentinel.core.persona import Persona
+from sentinel.daemon import folders
 from sentinel.daemon.aftermath import Aftermath
 from sentinel.daemon.commands import Commands
 from sentinel.daemon.condition import Conditions
@@ -181,6 +182,7 @@ class Sentinel:
                     log.warning("recovered an interrupted turn", turn=turn_id, processes_ended=ended)
                 case FinishDelivery(turn_id):
                     log.warning("recovers a delivery", turn=turn_id)
+        folders.sweep(self._ground.home)
 
     async def _beat(self) -> None:
         """Keep the heartbeat that `sentinel status` reads, also when this process cannot answer any more."""

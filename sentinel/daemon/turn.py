@@ -5,10 +5,8 @@ its pid is durable as soon as there is one, and the exact bytes of the answer ar
 Source: spec 02 sections 2 to 5.
 """
 
-import shutil
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from sentinel.bridge.fetch import fetch
@@ -20,6 +18,7 @@ from sentinel.core.outcome import Failure, FailureClass
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Room
 from sentinel.core.turns import Queued
+from sentinel.daemon import folders
 from sentinel.daemon.case import Case, request_of
 from sentinel.daemon.drafting import Drafting
 from sentinel.daemon.ends import Drafted, Failed, Refusal, TurnEnd, ended_by_us
@@ -74,10 +73,10 @@ class Turner:
         try:
             case = await self._prepare(turn_id, persona, [one.message_id for one in batch])
             if isinstance(case, Failed):
-                self._forget_folder(self._home / "turns" / turn_id)
+                folders.forget(folders.folder_of(self._home, turn_id))
                 return case
             if running.stop_by is not None:  # told to end before anything was started: so nothing is
-                self._forget_folder(case.folder)
+                folders.forget(case.folder)
                 return Failed(None, ended_by_us(running.stop_by), persona)
             return await self._work(case, running)
         finally:
@@ -93,7 +92,7 @@ class Turner:
         cid = triggers[0].cid
         known = self._store.inbox.conversation(cid)
         answered = max(known.answered, known.first_mark) if known else 0
-        folder = self._home / "turns" / turn_id
+        folder = folders.folder_of(self._home, turn_id)
         try:
             fetched = await fetch(
                 self._room,
@@ -154,17 +153,13 @@ class Turner:
             return self._failed(case, outcome)
         end = await self._drafting.draft(case, outcome, running, resumed=request.resume, renewed=renewed)
         if isinstance(end, Drafted):
-            self._forget_folder(case.folder)
+            folders.forget(case.folder)
         return end
 
     def _failed(self, case: Case, failure: Failure) -> Failed:
-        self._forget_folder(case.folder)
+        folders.forget(case.folder)
         record = self._store.turns.get(case.turn_id)
         return Failed(case.turn_id, failure, case.persona, thread=record.thread)
-
-    def _forget_folder(self, folder: Path) -> None:
-        with suppress(OSError):
-            shutil.rmtree(folder)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
