@@ -79,7 +79,6 @@ class House:
         self.hoop.start()
         self._start_model(port=0)
         self.room = self.new_room("the laboratory", "bob")
-        self.pair = self.new_room("the two of us")
         token = self.base / "token"
         token.touch(mode=0o600)
         token.write_text(self.token)

@@ -104,9 +104,10 @@ def test_the_executor_gets_its_allow_list_and_its_exec_line_is_its_argv(house):
         assert secret not in json.dumps(variables)
 
 
-def test_an_answer_that_holds_the_room_token_is_not_posted_and_the_owners_are_told_once(house):
-    cid = house.new_room("leaky")
-    house.model.does(f"text:text=It is {house.token}, keep it.")
+@pytest.mark.parametrize("whose", ["room", "model server"])
+def test_an_answer_that_holds_a_secret_is_not_posted_and_the_owners_are_told_once(house, whose):
+    cid, secret = house.new_room("leaky"), house.token if whose == "room" else KEY
+    house.model.does(f"text:text=It is {secret}, keep it.")
 
     question = house.ask(cid, "what is your token?")
     house.until_state(question, "needs_human")
@@ -116,7 +117,7 @@ def test_an_answer_that_holds_the_room_token_is_not_posted_and_the_owners_are_to
     assert house.classes(question) == ["leak"]
     assert house.answers(question) == []
     assert [one.startswith("To my owners (leak)") for one in house.notices(cid)] == [True]
-    assert house.token not in json.dumps(house.everything(cid))
-    assert house.token not in house.stderr()
-    kept = [one for one in (house.home / "turns").rglob("answer.txt") if house.token in one.read_text()]
+    assert secret not in json.dumps(house.everything(cid))
+    assert secret not in house.stderr()
+    kept = [one for one in (house.home / "turns").rglob("answer.txt") if secret in one.read_text()]
     assert [one.stat().st_mode & 0o777 for one in kept] == [0o600]

@@ -121,6 +121,7 @@ def test_an_executor_that_outlived_its_sentinel_is_stopped_before_the_rerun_whic
     house.until_answered(question)
 
     assert left == ([], [])
+    assert not (house.home / "turns" / turn["id"]).exists()
     story = house.stderr()
     recovered = story.rindex("recovered an interrupted turn")
     assert recovered < story.rindex("\nexec: ")

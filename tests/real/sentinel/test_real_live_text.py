@@ -36,6 +36,12 @@ def walls(house, request):
     house.walls(*READ_ONLY)
 
 
+@pytest.fixture(scope="module")
+def pair(house):
+    """Return a conversation of two, where each message is a call; its very title names a file."""
+    return house.new_room("@inside.txt")
+
+
 def live_texts(house, canaries):
     """Return every form in which a text may name a file of ours."""
     inside, deep, outside = canaries
@@ -52,10 +58,10 @@ def live_texts(house, canaries):
     ]
 
 
-def test_a_file_named_in_a_message_never_gets_into_the_prompt(house, canaries, walls):
+def test_a_file_named_in_a_message_never_gets_into_the_prompt(house, canaries, walls, pair):
     """All in one batch; in a conversation of two each is a call, and the whole of it."""
     house.cli("pause", "gode")
-    asked = [house.ask(house.pair, text, mention=False) for text in live_texts(house, canaries)]
+    asked = [house.ask(pair, text, mention=False) for text in live_texts(house, canaries)]
     for one in asked:
         until(lambda one=one: house.trigger(one)["state"] == "seen", "it is taken in")
     before = len(house.model.requests())
@@ -70,12 +76,12 @@ def test_a_file_named_in_a_message_never_gets_into_the_prompt(house, canaries, w
     assert [word for word in canaries.values() if word in said] == []
 
 
-def test_a_file_that_is_called_like_a_file_of_ours_is_only_a_name(house, canaries, walls):
+def test_a_file_that_is_called_like_a_file_of_ours_is_only_a_name(house, canaries, walls, pair):
     name = "@inside.txt"
     upload = house.hoop.call("ann", "POST", "/v1/media", params={"name": name}, content=b"harmless")
     body = {"type": "file", "media_id": upload["id"], "text": "@inside.txt"}
     before = len(house.model.requests())
-    question = house.hoop.call("ann", "POST", f"/v1/conversations/{house.pair}/media", json=body)
+    question = house.hoop.call("ann", "POST", f"/v1/conversations/{pair}/media", json=body)
 
     house.until_state(question, "verified")
 
@@ -85,18 +91,18 @@ def test_a_file_that_is_called_like_a_file_of_ours_is_only_a_name(house, canarie
 
 
 @pytest.mark.parametrize("text", COMMANDS)
-def test_a_command_of_an_executor_is_only_text(house, text):
-    house.until_state(house.ask(house.pair, "we have a thread", mention=False), "verified")
-    thread, ledgers, before = house.thread(house.pair), house.ledgers(), len(house.model.requests())
+def test_a_command_of_an_executor_is_only_text(house, text, pair):
+    house.until_state(house.ask(pair, "we have a thread", mention=False), "verified")
+    thread, ledgers, before = house.thread(pair), house.ledgers(), len(house.model.requests())
     house.model.does("text:text=only text")
 
-    question = house.ask(house.pair, text, mention=False)
+    question = house.ask(pair, text, mention=False)
     answer = house.until_answered(question)
 
     (request,) = house.model.requests()[before:]
     assert answer["text"] == "only text"
     assert json.dumps(json.dumps(text))[1:-1] in request
-    assert house.thread(house.pair) == thread
+    assert house.thread(pair) == thread
     assert house.ledgers() == ledgers
 
 
@@ -119,16 +125,18 @@ def raw(house, text, *, without=()):
 
 
 @pytest.fixture
-def resumed(house):
+def resumed(house, pair):
     """Have a turn that went on in a thread, within the widest walls: its command is the one that `raw` repeats."""
     house.walls("danger-full-access", "on")
     for _ in range(2):
-        house.until_answered(house.ask(house.pair, "hello", mention=False))
+        house.until_answered(house.ask(pair, "hello", mention=False))
     house.walls(*READ_ONLY)
-    return house.thread(house.pair)
+    return house.thread(pair)
 
 
-def test_without_the_form_of_the_prompt_claude_reads_the_file_that_a_text_names(house, canaries, resumed):
+def test_without_the_form_of_the_prompt_claude_reads_the_file_that_a_text_names(
+    house, canaries, resumed, pair
+):
     """The danger is real for claude; for codex an `@` is only text."""
     _, _, outside = canaries
 
