@@ -24,7 +24,7 @@ NAME_LIMIT_CHARS = 255
 OPAQUE = "application/octet-stream"
 HEAD_BYTES = 64
 _TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,63}/[a-z0-9][a-z0-9.+-]{0,63}")
-_STORED = re.compile(r"f[0-9a-f]{32}")
+STORED = re.compile(r"f[0-9a-f]{32}")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -106,7 +106,7 @@ class MediaFolder:
 
     def stored(self) -> list[Path]:
         """Return the stored files, one an upload."""
-        return [one for one in self._folder.iterdir() if _STORED.fullmatch(one.name)]
+        return [one for one in self._folder.iterdir() if STORED.fullmatch(one.name)]
 
     def path(self, media_id: str) -> Path:
         """Return where a stored file lies; `media_id` comes from the database, not from a request."""

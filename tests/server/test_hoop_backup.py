@@ -59,7 +59,7 @@ def test_a_used_directory_is_not_restored_into(server, tmp_path):
         restore(tmp_path / "copy.tar", server.data)
 
 
-@pytest.mark.parametrize("how", ["text", "cut", "no-database", "other-file", "outside", "link"])
+@pytest.mark.parametrize("how", ["text", "cut", "no-database", "other-file", "outside", "parent", "link"])
 def test_what_is_no_back_up_restores_nothing(server, tmp_path, how):
     file, into = tmp_path / "copy.tar", tmp_path / "into"
     back_up(server.data, tmp_path / "good.tar")
@@ -70,9 +70,13 @@ def test_what_is_no_back_up_restores_nothing(server, tmp_path, how):
         file.write_bytes(whole[: len(whole) // 2])
     else:
         with tarfile.open(file, "w") as tar:
-            name = {"other-file": "evil", "outside": "../evil", "link": "hoop.db", "no-database": "media/x"}[
-                how
-            ]
+            name = {
+                "other-file": "evil",
+                "outside": "../evil",
+                "parent": "media/..",
+                "link": "hoop.db",
+                "no-database": "media/x",
+            }[how]
             member = tarfile.TarInfo(name)
             if how == "link":
                 member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
