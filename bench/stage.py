@@ -79,6 +79,7 @@ def stage(folder: Path) -> Iterator[Stage]:
     data = folder / "server"
     human = account(env, data, "ann", "human")
     persona = account(env, data, "Gode", "persona")
+    account(env, data, "bob", "human")  # a third: in a conversation of two every message is a call
     server = subprocess.Popen(
         [*SENTINEL, "hoop", "serve", "--data", str(data), "--port", "0", *UNLIMITED],
         env=env,
@@ -88,9 +89,7 @@ def stage(folder: Path) -> Iterator[Stage]:
     )
     try:
         url = server.stdout.readline().split()[-1]
-        cid = run_json(
-            env, "hoop", "room", "add", "Bench", "--member", "ann", "--member", "Gode", "--data", data
-        )["cid"]
+        cid = run_json(env, "hoop", "room", "add", "Bench", *MEMBERS, "--data", data)["cid"]
         home = make_home(env, folder, url, persona["token"])
         client = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {human['token']}"}, timeout=30)
         made = Stage(
@@ -108,6 +107,7 @@ def stage(folder: Path) -> Iterator[Stage]:
         end(server)
 
 
+MEMBERS = ("--member", "ann", "--member", "bob", "--member", "Gode")
 UNLIMITED = ("--reads-per-s", "100000", "--posts-per-s", "100000", "--burst", "1000000")
 
 
