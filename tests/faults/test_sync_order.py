@@ -11,6 +11,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 CALLS = "openat,close,fsync,fdatasync,pwrite64,write,sendto,sendmsg,writev,recvfrom,read,execve,vfork,clone,clone3"
 
 
@@ -59,6 +61,7 @@ def synced_writes(lines, begin, end):
     return syncs, dirty
 
 
+@pytest.mark.real
 def test_every_state_is_on_the_disk_before_the_next_act(town):
     lines = traced(town.place())
     execve = first(lines, r'execve\("/bin/cat"')

@@ -61,6 +61,7 @@ async def test_killed_under_load_no_acknowledged_message_is_lost(data, round_):
     assert (repeated.status_code, repeated.json()) == (200, first)
 
 
+@pytest.mark.real
 async def test_the_sync_comes_before_the_reply_and_the_push(data, tmp_path):
     """`kill -9` keeps the page cache, so the order of the system calls is looked at."""
     strace = shutil.which("strace")
