@@ -39,7 +39,9 @@ def walls(house, request):
 @pytest.fixture(scope="module")
 def pair(house):
     """Return a conversation of two, where each message is a call; its very title names a file."""
-    return house.new_room("@inside.txt")
+    cid = house.new_room("@inside.txt")
+    house.until_answered(house.ask(cid, "now we have a thread", mention=False))
+    return cid
 
 
 def live_texts(house, canaries):
@@ -92,7 +94,6 @@ def test_a_file_that_is_called_like_a_file_of_ours_is_only_a_name(house, canarie
 
 @pytest.mark.parametrize("text", COMMANDS)
 def test_a_command_of_an_executor_is_only_text(house, text, pair):
-    house.until_state(house.ask(pair, "we have a thread", mention=False), "verified")
     thread, ledgers, before = house.thread(pair), house.ledgers(), len(house.model.requests())
     house.model.does("text:text=only text")
 
@@ -128,8 +129,7 @@ def raw(house, text, *, without=()):
 def resumed(house, pair):
     """Have a turn that went on in a thread, within the widest walls: its command is the one that `raw` repeats."""
     house.walls("danger-full-access", "on")
-    for _ in range(2):
-        house.until_answered(house.ask(pair, "hello", mention=False))
+    house.until_answered(house.ask(pair, "hello", mention=False))
     house.walls(*READ_ONLY)
     return house.thread(pair)
 
