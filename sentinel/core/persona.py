@@ -54,7 +54,6 @@ class Limits:
     command_age_s: float = 600.0
     fallback_poll_s: float = 600.0
     overlap_messages: int = 200
-    overlap_s: float = 600.0
     block_messages: int = 200
     block_chars: int = 60_000
     silence_s: float = 900.0
@@ -67,7 +66,6 @@ class Limits:
     fail_notice_after: int = 3
     park_after: int = 12
     outage_notice_s: float = 600.0
-    thread_tokens: int = 150_000
     answer_parts: int = 8
     media_bytes: int = 25 * 1024 * 1024
 

@@ -23,7 +23,6 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "command_age_s": (1, DAY_S),
     "fallback_poll_s": (0.1, DAY_S),
     "overlap_messages": (1, 10_000),
-    "overlap_s": (1, DAY_S),
     "block_messages": (1, 1_000),
     "block_chars": (1_000, 1_000_000),
     "silence_s": (0.1, DAY_S),
@@ -36,7 +35,6 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "fail_notice_after": (1, 100),
     "park_after": (1, 1_000),
     "outage_notice_s": (1, DAY_S),
-    "thread_tokens": (1_000, 10_000_000),
     "answer_parts": (1, 100),
     "media_bytes": (1, 1024**3),
 }
