@@ -111,8 +111,9 @@ async def start(
         raise _spawn_failed(argv[0], error) from error
     finally:
         line = without_controls(masked(f"exec: {shlex.join(argv)}", secrets))
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # a full disk costs the line, never the turn
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
         on_exec(line)
     tree.root = child.pid
     try:

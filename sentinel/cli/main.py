@@ -4,12 +4,12 @@ Each verb group is a module of this package with a `typer.Typer` called `app`. T
 helps too, so that `sentinel --help` imports none of them. Source: spec 09; spec 08 (start-up).
 """
 
-import contextlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -39,6 +39,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "bridge": ("bridge", "The one-shot forms of fetch and reply, for scripts."),
     "mentions": ("mentions", "Resolve @names of a text against a list of members."),
 }
+
+_TYPER_INTERRUPTED = 130
 
 
 class _Verbs(typer.core.TyperGroup):
@@ -104,17 +106,19 @@ def run(arguments: Sequence[str]) -> int:
         return _fail("sentinel: stopped", Exit.USAGE)
     except SentinelError as fault:
         return _fail(f"sentinel: {fault}", fault.exit_code)
-    except BrokenPipeError:
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:  # typer's word for a reader that went away (`| head`): it has what it wanted
         return Exit.DONE
     except typer.TyperException as wrong:
         return _fail(_usage_error(wrong), Exit.USAGE)
+    if code == _TYPER_INTERRUPTED:
+        raise KeyboardInterrupt
     return int(code) if isinstance(code, int) else Exit.DONE
 
 
 def main() -> None:
     """Run the command line of this process."""
+    if sys.stderr is None:  # so Python finds a closed one
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for this process's life
     try:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:

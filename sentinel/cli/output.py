@@ -1,22 +1,34 @@
 """How commands print: data on standard output, words for people on standard error, no colour but on a terminal."""
 
+import contextlib
 import json
 import sys
-from typing import Any
+from typing import Any, TextIO
 
-from sentinel.core.errors import UsageError
+from sentinel.core.errors import Unavailable, UsageError
 
 
 def print_json(value: Any) -> None:
     """Print one JSON value on one line, ASCII-safe so that lone surrogates of file names survive any locale."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=True, separators=(", ", ": ")) + "\n")
-    sys.stdout.flush()
+    print_line(json.dumps(value, ensure_ascii=True, separators=(", ", ": ")))
 
 
 def print_line(text: str) -> None:
-    """Print one line of data."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """Print one line of data. Raises `Unavailable` when standard output is closed or its disk is full."""
+    try:
+        print(text, file=_standard_output(), flush=True)
+    except BrokenPipeError:  # a reader that has enough is no fault: the caller of the verb knows it
+        raise
+    except OSError as error:
+        raise Unavailable(
+            f"standard output cannot be written: {error.strerror}", mend="give it a place with room"
+        ) from error
+
+
+def _standard_output() -> TextIO:
+    if sys.stdout is None:  # so Python finds a closed one
+        raise Unavailable("standard output is closed", mend="leave it open, or send it to /dev/null")
+    return sys.stdout
 
 
 def read_text() -> str:
@@ -37,6 +49,7 @@ def must_be_text(text: str, what: str) -> str:
 
 
 def tell(text: str) -> None:
-    """Print one line for people."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    """Print one line for people; where nobody can read it, the exit code still says it."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()

@@ -1,8 +1,10 @@
 """The runner: what goes in, what comes out, what ends a turn."""
 
 import asyncio
+import errno
 import os
 import shlex
+import sys
 import time
 from pathlib import Path
 
@@ -197,6 +199,25 @@ async def test_the_exec_line_is_the_real_argv_with_secrets_masked(run, capsys):
 
     assert shlex.split(lines[0].removeprefix("exec: ")) == real
     assert capsys.readouterr().err == f"{lines[0]}\n"
+
+
+class FullDisk:
+    """A standard error on a disk without room."""
+
+    @staticmethod
+    def write(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_a_full_disk_beneath_our_own_stderr_costs_the_line_and_never_the_turn(run, script, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", FullDisk())
+    codec, lines = script("print('END')"), []
+
+    result = await finish(await run(codec, lines=lines))
+
+    assert result.status == ExitStatus(None, EndedBy.ITSELF)
+    assert bytes(codec.got) == b"END\n"
+    assert len(lines) == 1
 
 
 async def test_a_secret_in_an_argument_is_masked_on_the_exec_line(run, shell):
