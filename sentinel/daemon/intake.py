@@ -8,26 +8,23 @@ again too. Source: spec 02 section 3 points 3 to 5, "First start".
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from sentinel.core.commands import Command
-from sentinel.core.errors import NotFound, RoomError, Unauthorized
+from sentinel.core.errors import RoomError, Unauthorized
 from sentinel.core.model import Account, Member, Message
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Connected, Disconnected, MembersChanged, Rang, Room, Superseded
 from sentinel.core.triage import Decision, Obey, Skip, Wake, names_me, triage, word
 from sentinel.core.triage import Reason as Why
-from sentinel.core.turns import backoff_s
 from sentinel.daemon.first_start import first_start
 from sentinel.daemon.log import Log
 from sentinel.daemon.owed import obey_what_is_owed
+from sentinel.daemon.pulls import Pulls
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.window import Window
 from sentinel.store.inbox import ConversationState, Taken
 from sentinel.store.store import Store
-
-SOON_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +63,7 @@ class Intake:
         self._guarded, self._roster, self._window = guarded, roster, window
         self._persona, self._heard = persona, heard
         self._clock, self._log = clock, log
-        self._rung: dict[str, float | None] = {}
-        self._pulls: dict[str, asyncio.Task[None]] = {}
-        self._later: dict[str, asyncio.Task[None]] = {}
-        self._back = asyncio.Event()
-        self.fault: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pulls = Pulls(self._pull, clock=clock, log=log)
 
     async def run(self) -> None:
         """Listen until `session.superseded`; raises `Unauthorized` when the room no longer knows us."""
@@ -81,11 +74,10 @@ class Intake:
             await listening
             fallback.cancel()
             failing.cancel()
-            for task in (*self._pulls.values(), *self._later.values()):
-                task.cancel()
+            self._pulls.cancel()
 
     async def _fail(self) -> None:
-        await self.fault
+        await self._pulls.fault
 
     async def _listen(self) -> None:
         async for bell in self._room.doorbells():
@@ -94,7 +86,7 @@ class Intake:
                     self._log.info("connected", reconnects=reconnects)
                     self._window.live = True
                     self._heard.link(True)
-                    self._back.set()
+                    self._pulls.back()
                     self._roster.forget()
                     await obey_what_is_owed(
                         self._heard.command,
@@ -112,10 +104,7 @@ class Intake:
                     self._window.live = False
                     self._heard.link(False)
                 case Rang(cid, _, may_call):
-                    if may_call or self._roster.is_pair(cid):
-                        self._ring(cid, overlap=False)
-                    else:
-                        self._ring_later(cid)
+                    self._rang(cid, may_call=may_call)
                 case MembersChanged(cid):
                     self._roster.forget(cid)
                 case Superseded():
@@ -142,60 +131,17 @@ class Intake:
             known = frozenset(one.cid for one in self._store.inbox.conversations())
             cids = known if self._guarded is None else self._guarded
         for cid in sorted(cids):
-            self._ring(cid, overlap=True)
+            self._pulls.ring(cid, overlap=True)
 
-    def _ring_later(self, cid: str) -> None:
-        """Have `cid` pulled soon: a busy room that talks to others costs one pull for many messages."""
-        if cid not in self._later:
-            self._later[cid] = asyncio.create_task(self._ring_after_a_while(cid), name=f"ring {cid}")
-
-    async def _ring_after_a_while(self, cid: str) -> None:
-        await self._clock.sleep(SOON_S)
-        del self._later[cid]
-        self._ring(cid, overlap=False)
-
-    def _ring(self, cid: str, *, overlap: bool) -> None:
-        """Have `cid` pulled: now, or once more after the pull that is in flight."""
-        if later := self._later.pop(cid, None):
-            later.cancel()
+    def _rang(self, cid: str, *, may_call: bool) -> None:
         if self._guarded is not None and cid not in self._guarded:
             return
-        now = self._clock.now().timestamp()
-        self._rung[cid] = None if overlap else self._rung.get(cid, now)
-        if cid not in self._pulls:
-            pull = asyncio.create_task(self._pull_until_quiet(cid), name=f"pull {cid}")
-            self._pulls[cid] = pull
-            pull.add_done_callback(lambda done: self._pulled(cid, done))
+        if may_call or self._roster.is_pair(cid):
+            self._pulls.ring(cid, overlap=False)
+        else:
+            self._pulls.ring_soon(cid)
 
-    def _pulled(self, cid: str, done: asyncio.Task[None]) -> None:
-        self._pulls.pop(cid, None)
-        if not done.cancelled() and (fault := done.exception()) and not self.fault.done():
-            self.fault.set_exception(fault)
-        elif cid in self._rung and not done.cancelled():
-            self._ring(cid, overlap=self._rung[cid] is None)  # it rang between the last look and the end
-
-    async def _pull_until_quiet(self, cid: str) -> None:
-        attempt = 0
-        while cid in self._rung:
-            rang_at = self._rung.pop(cid)
-            try:
-                await self.pull(cid, rang_at=rang_at)
-                attempt = 0
-            except Unauthorized:
-                raise
-            except NotFound as gone:  # no longer a member; a ring, a reconnection or the fallback looks again
-                self._log.warning("not in this conversation", cid=cid, why=str(gone))
-            except RoomError as away:
-                attempt += 1
-                wait_s = backoff_s(attempt, draw=self._clock.draw(), first_s=1.0, cap_s=60.0)
-                self._log.warning("not pulled", cid=cid, why=str(away), retry_in_s=round(wait_s, 1))
-                self._rung.setdefault(cid, rang_at)
-                self._back.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        await self._back.wait()  # a line that is up again says that the room is
-
-    async def pull(self, cid: str, *, rang_at: float | None = None) -> None:
+    async def _pull(self, cid: str, rang_at: float | None) -> None:
         """Read everything newer than the cursor, page by page. `rang_at` None: read the overlap again too."""
         state = self._store.inbox.conversation(cid) or await self._first_start(cid)
         after = state.cursor if rang_at is not None else self._overlap(state)
