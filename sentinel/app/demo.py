@@ -68,6 +68,8 @@ async def demo(data: Path, *, port: int, open_browser: bool, tell: Tell, warn: T
             stage = _stage(accounts, homes, cast)
         players: list[Player] = []
         try:
+            # We hold this folder's server: a sentinel of it that still runs was left by a demo that was killed.
+            await process.stop_stranger(0, 0, _marker(homes))
             for one in cast:
                 try:
                     home = home_of(data, one, served.url, stage.tokens.get(one.name), owner=stage.owner)
@@ -115,9 +117,15 @@ def _room(accounts: Directory, names: Sequence[str]) -> str:
     return accounts.add_room(TITLE, [HUMAN, *names]).conversation.cid
 
 
+def _marker(homes: Path) -> str:
+    """Return the mark in the environment of this folder's sentinels, by which a later demo finds them."""
+    return f"demo {homes}"
+
+
 async def _start(home: Path, cid: str) -> Process:
     """Start a sentinel the way a service does: through its own launch shim. What it says of this run goes to a file."""
-    env = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"HOOP_HOME": str(home.parent)}
+    env = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    env |= {"HOOP_HOME": str(home.parent), process.MARKER: _marker(home.parent)}
     log = home / "log"
     log.mkdir(mode=0o700, exist_ok=True)
     with _said(home).open("wb") as stderr:

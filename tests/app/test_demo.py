@@ -64,6 +64,22 @@ def test_a_signal_ends_everything_well(demo, number):
     assert demo.err == ""
 
 
+def test_a_demo_that_was_killed_starts_again(demo):
+    """Its sentinel outlives it, and the lock on the account with it: the next demo ends that one first."""
+    demo.start()
+    demo.end(signal.SIGKILL)
+    left = demo.family()
+
+    demo.start()
+    ann = demo.log_in()
+    answer = ann.answer_to(ann.ask("Echo", "again"))
+
+    assert len(left) == 1
+    assert len(demo.family()) == 2
+    assert "again" in answer["text"]
+    assert demo.err == ""
+
+
 def test_a_port_in_use_is_said_and_nothing_runs(demo):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
