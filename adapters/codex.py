@@ -59,12 +59,19 @@ WALLS: Final[Mapping[tuple[Sandbox, bool], tuple[str, ...]]] = MappingProxyType(
 )
 """(sandbox, network) -> flags. codex has no network in read-only, and cannot take it away in danger-full-access."""
 
+# No key, and what `inherit="core"` gives; but that drops the turn's mark as well, by which a tool that fled from a dead
+# executor is found and ended.
+_SEEN_BY_TOOLS: Final = (
+    '["PATH","HOME","USER","LOGNAME","SHELL","LANG","LC_*","TZ","TMPDIR","TEMP","TMP","HOOP_TURN"]'
+)
+
 # As `-c features.X`, not `--disable X`: a version that does not know X then warns, where `--disable` would not start.
 # Retries per provider can only be set by the provider's name, which stands in the user's config.toml: not by us.
 _ALWAYS: Final = (
     *("-c", "features.plugins=false"),
     *("-c", "features.unbounded_connection_retries=false"),
-    *("-c", 'shell_environment_policy.inherit="core"'),
+    *("-c", 'shell_environment_policy.inherit="all"'),
+    *("-c", f"shell_environment_policy.include_only={_SEEN_BY_TOOLS}"),
     *("-c", "analytics.enabled=false"),
     *("-c", "check_for_update_on_startup=false"),
 )

@@ -68,7 +68,9 @@ def test_the_prompt_goes_to_standard_input_only():
 def test_tools_get_no_keys_and_retries_of_a_refused_connection_end():
     argv = codex.ADAPTER.codec(request()).argv()
 
-    assert 'shell_environment_policy.inherit="core"' in argv
+    (seen,) = [one for one in argv if one.startswith("shell_environment_policy.include_only=")]
+    assert '"HOOP_TURN"' in seen
+    assert not any(word in seen for word in ("KEY", "CODEX", '"*"'))
     assert "features.unbounded_connection_retries=false" in argv
     assert "features.plugins=false" in argv
 

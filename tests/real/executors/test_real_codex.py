@@ -79,14 +79,17 @@ async def test_the_hosted_search_is_offered_only_with_a_network(world, sandbox, 
     assert ('"type": "web_search"' in world.model.requests()[-1]) is network
 
 
-async def test_tools_see_neither_the_key_nor_the_marker(world):
+async def test_tools_see_no_key_and_carry_the_mark_of_their_turn(world):
+    """By the mark a tool is found that fled, and outlived both its executor and its sentinel."""
     world.model.always(f"tool:cmd=env > {world.cwd}/env.txt")
 
     await world.turn(sandbox=Sandbox.DANGER_FULL_ACCESS, network=True)
 
     seen = (world.cwd / "env.txt").read_text()
     assert "PATH=" in seen
+    assert f"HOOP_TURN=real-{world.base.name}\n" in seen
     assert "test-key" not in seen
+    assert "CODEX_HOME" not in seen
 
 
 async def test_a_slash_and_an_at_are_only_text(world):

@@ -174,6 +174,10 @@ class House:
                     process.wait(WAIT_S / 2)
                 process.kill()
                 process.wait()
+        for pid in proctree.everything():  # what a failed test's executor left running
+            if environment(pid).get("HOME") == self.env["HOME"]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         self.hoop.client.close()
         shutil.rmtree(self.base, ignore_errors=True)
 

@@ -1,12 +1,14 @@
 """A turn that is ended in the middle of a tool's work: by `/stop`, and by a `kill -9` of its sentinel."""
 
 import json
+import os
 import re
 import signal
 import subprocess
 import time
 import uuid
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -53,10 +55,23 @@ def at_work(house, cid, mark):
     question = house.ask(cid, "work on it")
     until(lambda: len(living(mark)) == 3, lambda: f"{living(mark)}\n{house.stderr()[-3000:]}")
     turn = house.until_running(question)
+    # An executor that tells of its work only after its sentinel's death meets a closed pipe, and ends by itself.
+    until(lambda: hears_nothing(house.process.pid), "all that it tells has been heard")
     among = proctree.everything()
     tree = [among[turn["pid"]], *proctree.descendants([turn["pid"]], among)]
     assert len(tree) > 1
     return question, turn, tree
+
+
+def hears_nothing(pid, for_s=0.3):
+    """Return whether a process read nothing at all for a while."""
+    io = Path(f"/proc/{pid}/io")
+    before, deadline = io.read_text().splitlines()[0], time.monotonic() + for_s
+    while time.monotonic() < deadline:
+        if io.read_text().splitlines()[0] != before:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def alive(tree):
@@ -110,8 +125,7 @@ def test_an_executor_that_outlived_its_sentinel_is_stopped_before_the_rerun_whic
     cid = house.new_room("killed")
     question, turn, tree = at_work(house, cid, mark)
     house.end(signal.SIGKILL)
-    assert turn["pid"] in [one.pid for one in alive(tree)]
-    assert living(mark)
+    assert len(alive(tree)) == len(tree)
     house.model.always("slow:secs=2")
     asked = len(house.model.requests())
 
@@ -129,6 +143,25 @@ def test_an_executor_that_outlived_its_sentinel_is_stopped_before_the_rerun_whic
     assert prompt_of(house).count("An earlier attempt:") == 1
     assert turn["thread"] in house.turns(question)[1]["exec"]
     assert len(house.own(cid)) == 1
+
+
+def test_what_fled_and_outlived_executor_and_sentinel_is_ended_before_the_rerun(house, acting, mark):
+    """With no executor left to descend from, the mark of the turn is all that tells whose they are."""
+    house.walls("danger-full-access", "on")
+    cid = house.new_room("fled")
+    question, turn, _ = at_work(house, cid, mark)
+    house.end(signal.SIGKILL)
+    os.kill(turn["pid"], signal.SIGKILL)
+    assert living(mark)
+    house.model.always("slow:secs=2")
+    asked = len(house.model.requests())
+
+    house.start()
+    until(lambda: len(house.model.requests()) > asked, lambda: house.stderr()[-3000:])
+    left = living(mark)
+    house.until_answered(question)
+
+    assert left == []
 
 
 def test_a_run_that_could_do_nothing_is_run_again_without_a_word(house):
