@@ -8,6 +8,7 @@ module only after the commit, in commit order. A failed sync is final: the store
 """
 
 import asyncio
+import os
 import queue
 import sqlite3
 import threading
@@ -29,10 +30,14 @@ Result = TypeVar("Result")
 
 
 def make_folder(data: Path) -> None:
-    """Make a data directory, for its owner alone, and its parents. Raises `ConfigError` where that cannot be."""
+    """Make a data directory, for its owner alone, and its parents. Raises `ConfigError` where that cannot be.
+
+    One that holds other things keeps its mode: it may be anybody's (`--data .`), and the database is private by itself.
+    """
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data.chmod(0o700)
+        if (data / DATABASE).exists() or not any(data.iterdir()):
+            data.chmod(0o700)
     except OSError as fault:
         raise ConfigError(
             f"{data} cannot be used as a data directory: {fault.strerror}",
@@ -49,6 +54,7 @@ def connect(data: Path, *, create: bool = False) -> sqlite3.Connection:
     path = data / DATABASE
     if create:
         make_folder(data)
+        _make_private(path)
     elif not path.is_file():
         raise ConfigError(
             f"{data} holds no {DATABASE}",
@@ -70,6 +76,16 @@ def connect(data: Path, *, create: bool = False) -> sqlite3.Connection:
             f"{path} cannot be opened: {fault}", mend="check its owner, or restore a back-up"
         ) from fault
     return connection
+
+
+def _make_private(path: Path) -> None:
+    """Make the file before SQLite does: what SQLite lays beside it takes over its mode."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError as fault:
+        raise ConfigError(
+            f"{path} cannot be opened: {fault.strerror}", mend="check its owner, or restore a back-up"
+        ) from fault
 
 
 def transact(connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Result]) -> Result:

@@ -137,3 +137,16 @@ def test_the_database_is_synced_in_full(server):
     assert modes == ["wal", 2, 1]
     assert server.data.stat().st_mode & 0o777 == 0o700
     assert sqlite3.threadsafety >= 1
+
+
+def test_a_directory_that_holds_other_things_keeps_its_mode_and_the_database_is_private(tmp_path):
+    """`--data .`, or worse `--data /tmp`: whose directory that is, is not ours to decide."""
+    from sentinel.server.store import connect
+
+    tmp_path.chmod(0o755)
+    (tmp_path / "letter").touch()
+
+    connect(tmp_path, create=True).close()
+
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "hoop.db").stat().st_mode & 0o777 == 0o600
