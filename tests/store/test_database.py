@@ -39,6 +39,19 @@ def test_a_promise_that_is_not_taken_up_is_refused(tmp_path, monkeypatch, pragma
         open_database(tmp_path / "state.db")
 
 
+@pytest.mark.parametrize("fault", [None, ValueError])
+def test_after_an_unsynced_write_each_commit_is_a_promise_again(tmp_path, fault):
+    opened = open_database(tmp_path / "state.db")
+
+    with contextlib.suppress(ValueError), opened.unsynced():
+        during = opened.row("PRAGMA synchronous")[0]
+        if fault is not None:
+            raise fault
+
+    assert (during, opened.row("PRAGMA synchronous")[0]) == (1, 2)
+    opened.close()
+
+
 def test_it_is_private(tmp_path):
     open_database(tmp_path / "state.db").close()
 
