@@ -15,10 +15,15 @@ from sentinel.server.delivery import Mail
 
 
 class MailServer:
-    """Takes mails in: `mails` holds (sender, receivers, message). `refuses`: it says 550 to each receiver."""
+    """Takes mails in: `mails` holds (sender, receivers, message).
 
-    def __init__(self, *, refuses=False):
+    `refuses`: it says 550 to each receiver. `is_silent`: it says nothing at all, and `called` tells that it was asked to.
+    """
+
+    def __init__(self, *, refuses=False, is_silent=False):
         self.mails = []
+        self.is_silent = is_silent
+        self.called = asyncio.Event()
         self.refuses = refuses
         self.port = 0
 
@@ -30,6 +35,11 @@ class MailServer:
             yield self
 
     async def _talk(self, reader, writer):
+        self.called.set()
+        if self.is_silent:
+            await reader.read()  # until the other side hangs up
+            writer.close()
+            return
         sender, receivers = None, []
 
         async def say(line):
@@ -68,6 +78,11 @@ class MailServer:
 async def mail_server():
     async with MailServer().listening() as server:
         yield server
+
+
+async def stopped(running):
+    """Stop a server process while the mail server of this loop goes on answering it."""
+    return await asyncio.to_thread(running.stop)
 
 
 def smtp(server, domain=""):
@@ -109,7 +124,7 @@ async def test_a_person_logs_in_with_the_mailed_code(data, mail_server):
         code = re.search(r"\d{6}", mail_server.mails[0][2].get_content())[0]
         reply = await web.post("/v1/auth/otp/verify", json={"account": ann.name, "code": code})
 
-    assert running.stop() == 0
+    assert await stopped(running) == 0
     assert reply.json()["user"] == ann.account
     assert code not in running.errors.read_text()
 
@@ -126,5 +141,20 @@ async def test_a_mail_that_is_refused_is_logged_and_the_next_one_goes_out(data):
             await web.post("/v1/auth/otp/request", json={"account": ann.name})
             await eventually(lambda: mail_server.mails)
 
-        assert running.stop() == 0
+        assert await stopped(running) == 0
     assert first.status_code == 204
+
+
+async def test_a_mail_server_that_says_nothing_does_not_keep_ours_from_stopping(data):
+    async with MailServer(is_silent=True).listening() as mail_server:
+        options = ("--smtp-host", "127.0.0.1", "--smtp-port", str(mail_server.port))
+        running = HouseProcess(data, *options, "--smtp-from", "h@s.example", "--smtp-domain", "t.example")
+        ann = House(running.url, data).person("ann")
+        async with httpx.AsyncClient(base_url=running.url, verify=NO_TLS) as web:
+            await web.post("/v1/auth/otp/request", json={"account": ann.name})
+            await asyncio.wait_for(mail_server.called.wait(), 20)
+
+            health = await web.get("/v1/health")
+
+        assert health.status_code == 200
+        assert await stopped(running) == 0
