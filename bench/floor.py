@@ -1,4 +1,7 @@
-"""What this machine allows: a bare spawn of the stamp program + a loopback WebSocket round trip + one durable commit."""
+"""What this machine allows: a bare spawn of the stamp program + a loopback WebSocket round trip + one durable commit.
+
+Each is measured after the same pause as a wake: a core that has slept is slower, for the floor and for us alike.
+"""
 
 import asyncio
 import os
@@ -9,6 +12,8 @@ from pathlib import Path
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
+
+PAUSE_S = 0.02
 
 
 def floor_s(folder: Path, stamp: Path, rounds: int = 100) -> dict[str, float]:
@@ -27,6 +32,7 @@ def spawns(folder: Path, stamp: Path, rounds: int) -> list[float]:
     null = os.open(os.devnull, os.O_RDWR)
     found = []
     for _ in range(rounds):
+        time.sleep(PAUSE_S)
         stamps.unlink(missing_ok=True)
         actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
         begin = time.time()
@@ -49,6 +55,7 @@ async def round_trips(rounds: int) -> list[float]:
         port = server.sockets[0].getsockname()[1]
         async with connect(f"ws://127.0.0.1:{port}", compression=None) as socket:
             for _ in range(rounds):
+                await asyncio.sleep(PAUSE_S)
                 begin = time.perf_counter()
                 await socket.send("x" * 300)
                 await socket.recv()
@@ -64,6 +71,7 @@ def commits(folder: Path, rounds: int) -> list[float]:
     db.execute("CREATE TABLE IF NOT EXISTS t (x TEXT)")
     found = []
     for _ in range(rounds):
+        time.sleep(PAUSE_S)
         begin = time.perf_counter()
         db.execute("INSERT INTO t VALUES (?)", ("x" * 300,))
         found.append(time.perf_counter() - begin)

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.floor import floor_s
+from bench.floor import PAUSE_S, floor_s
 from bench.stage import SENTINEL, Stage, until
 
 IMPORTS = (
@@ -25,18 +25,18 @@ def wake(stage: Stage, rounds: int) -> dict[str, float]:
     floor = floor_s(stage.folder, stage.folder / "stamp")
     acknowledged, sent, whole = [], [], []
     for number in range(rounds + 5):
-        seen, done = len(stage.read_stamps()), stage.answered()
+        seen, done = stage.stamped_bytes(), stage.answered()
         begin = time.time()
         stage.post(f"@Gode round {number}", mention=True)
         stored = time.time()
-        until(lambda seen=seen: len(stage.read_stamps()) > seen, "the executor starts")
+        until(lambda seen=seen: stage.stamped_bytes() > seen, "the executor starts")
         first = stage.read_stamps()[-1]
         until(lambda done=done: stage.answered() > done, "the answer is read back")
         if number >= 5:
             acknowledged.append(first - stored)
             sent.append(first - begin)
             whole.append(time.time() - begin)
-        time.sleep(0.02)  # an idle persona: its presence has settled
+        time.sleep(PAUSE_S)  # an idle persona: its presence has settled
     floor_again = floor_s(stage.folder, stage.folder / "stamp")
     floor_sum = (floor["sum_s"] + floor_again["sum_s"]) / 2
     ordered = sorted(acknowledged)

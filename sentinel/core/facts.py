@@ -7,6 +7,7 @@ and nothing else, so that what was judged is what the turn uses (law 1). Source:
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 
@@ -176,6 +177,7 @@ def text_of(data: bytes, file: str) -> str:
     return text
 
 
+@lru_cache(maxsize=128)  # a pure function of a few short files, asked several times at each turn
 def one_value(data: bytes, file: str) -> str:
     """Return the value of a one-value file: one line, UTF-8, one trailing newline allowed. Else raise `Broken`."""
     text = text_of(data, file)

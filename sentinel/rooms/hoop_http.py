@@ -124,9 +124,23 @@ class HoopHttp:
     async def _repeated(
         self, method: str, url: str, attempt: Callable[[], Awaitable[T]], *, limit_s: float | None = None
     ) -> T:
+        async with self._in_time(self._call(method, url), limit_s or self._timing.call_s):
+            try:
+                return await attempt()
+            except (Unavailable, RateLimited) as error:
+                if not self._heals(error):
+                    raise
+                return await self._again(attempt, error)
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], first: RoomError) -> T:
+        """Repeat what failed once. Most calls do not fail, and are spared the machinery and its import."""
         from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
+        failed: list[RoomError] = [first]
+
         async def once() -> T:  # tenacity awaits only what is declared as a coroutine
+            if failed:
+                raise failed.pop()
             return await attempt()
 
         def wait_s(state: RetryCallState) -> float:
@@ -134,14 +148,13 @@ class HoopHttp:
             asked_s = error.retry_after_s if isinstance(error, RateLimited) else 0.0
             return max(asked_s, self._timing.retry_s(state.attempt_number, draw=self._draw()))
 
-        async with self._in_time(self._call(method, url), limit_s or self._timing.call_s):
-            return await AsyncRetrying(
-                stop=stop_after_attempt(self._timing.tries),
-                retry=retry_if_exception(self._heals),
-                wait=wait_s,
-                sleep=self._sleep,
-                reraise=True,
-            )(once)
+        return await AsyncRetrying(
+            stop=stop_after_attempt(self._timing.tries),
+            retry=retry_if_exception(self._heals),
+            wait=wait_s,
+            sleep=self._sleep,
+            reraise=True,
+        )(once)
 
     def _heals(self, error: BaseException) -> bool:
         if isinstance(error, RateLimited):
