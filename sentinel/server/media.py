@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from sentinel.server.http import too_large
 from sentinel.server.messages import media_url
-from sentinel.server.problem import Problem, not_found, unprocessable
+from sentinel.server.problem import Problem, cannot_store, not_found, unprocessable
 
 FOLDER = "media"
 NAME_LIMIT_CHARS = 255
@@ -113,7 +113,12 @@ class MediaFolder:
         return self._folder / media_id
 
     async def take_in(self, chunks: AsyncIterator[bytes], *, declared: str, name: str | None) -> Upload:
-        """Store a body durably (file and folder synced) and return it; `Problem` 413 past the limit, 422 if empty."""
+        """Store a body durably (file and folder synced) and return it.
+
+        Raises:
+            Problem: 413 past the limit, 422 if empty, 503 when the disk does not take it.
+
+        """
         media_id = "f" + secrets.token_hex(16)
         part = self._folder / f"{media_id}.part"
         head, size = b"", 0
@@ -128,6 +133,8 @@ class MediaFolder:
                 if size == 0:
                     raise unprocessable("body", "there are no bytes in it")
                 await asyncio.to_thread(self._settle, file, part, media_id)
+        except OSError as fault:
+            raise cannot_store(fault.strerror or "unknown fault") from fault
         finally:
             part.unlink(missing_ok=True)
         declared = clean_type(declared)

@@ -110,3 +110,10 @@ def _words(kind: str, message: str) -> str:
     if kind == "extra_forbidden":
         return "unknown field"
     return message.removeprefix("Value error, ")
+
+
+def cannot_store(fault: Exception | str) -> Problem:
+    """Return 503: the disk, not the request, is at fault, and the same again may work."""
+    return Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE, "storage", f"the server cannot store now: {fault}", retry_after_s=1.0
+    )

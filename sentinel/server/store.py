@@ -14,12 +14,11 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sentinel.core.errors import ConfigError
-from sentinel.server.problem import Problem
+from sentinel.server.problem import cannot_store
 from sentinel.server.schema import migrate
 
 DATABASE = "hoop.db"
@@ -158,7 +157,7 @@ class Store:
         """Run the jobs in one transaction. Whatever goes wrong outside a job is the fault of all of them."""
         if self._broken is not None:
             for job in jobs:
-                job.fault = _unavailable(self._broken)
+                job.fault = cannot_store(self._broken)
             return
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -171,7 +170,7 @@ class Store:
             if getattr(fault, "sqlite_errorname", "").startswith("SQLITE_IOERR"):
                 self._broken = f"an earlier sync failed: {fault}"
             for job in jobs:
-                job.fault = _unavailable(fault)
+                job.fault = cannot_store(fault)
             self._undo()
 
     def _undo(self) -> None:
@@ -203,9 +202,3 @@ class Store:
                 job.future.set_result(job.result)
             else:
                 job.future.set_exception(job.fault)
-
-
-def _unavailable(fault: Exception | str) -> Problem:
-    return Problem(
-        HTTPStatus.SERVICE_UNAVAILABLE, "storage", f"the server cannot store now: {fault}", retry_after_s=1.0
-    )

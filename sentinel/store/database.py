@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sentinel.core.errors import ConfigError, Damaged
+from sentinel.core.errors import ConfigError, Damaged, Exit, SentinelError
 from sentinel.store.schema import MIGRATIONS
 
 _PROMISES = {
@@ -39,6 +39,12 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 )
 
 
+class Unwritable(SentinelError):
+    """`state.db` cannot be written just now: without it nothing may be done, so the sentinel ends."""
+
+    exit_code = Exit.UNAVAILABLE
+
+
 class Database:
     """One connection to a `state.db`. Not shared between threads; every write goes through `transaction`."""
 
@@ -48,14 +54,25 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """Run the block in one transaction; it is on disk when the block ends, or nothing of it is."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        """Run the block in one transaction; it is on disk when the block ends, or nothing of it is.
+
+        Raises:
+            Unwritable: the disk is full, or the file cannot be written for another reason.
+
+        """
         try:
-            yield self._connection
-        except BaseException:
-            self._connection.rollback()
-            raise
-        self._connection.commit()
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.commit()
+            except BaseException:
+                self._connection.rollback()
+                raise
+        except sqlite3.OperationalError as error:
+            raise Unwritable(
+                f"{self.path} cannot be written: {error}",
+                mend="free room on its disk and start the persona again: nothing that was kept is lost",
+            ) from error
 
     @contextmanager
     def unsynced(self) -> Generator[sqlite3.Connection]:

@@ -1,10 +1,15 @@
 """Media: who may fetch it, what a browser may show in place, and how much is taken."""
 
+import errno
+import os
+
 import httpx
 import pytest
 from hoop_house import NO_TLS, house_of
 
-from sentinel.server.media import sniff
+from sentinel.server import media
+from sentinel.server.media import MediaFolder, sniff
+from sentinel.server.problem import Problem
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
 LISTED = [
@@ -176,3 +181,20 @@ async def test_no_other_file_is_reached(stage, media_id):
     ann, *_ = stage
 
     assert (await ann.http.get(f"/v1/media/{media_id}")).status_code == 404
+
+
+async def test_a_disk_that_does_not_take_it_is_503_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def body():
+        yield PNG
+
+    monkeypatch.setattr(media, "sync", full)
+    folder = MediaFolder(tmp_path, limit_bytes=1000)
+
+    with pytest.raises(Problem, match="No space left") as fault:
+        await folder.take_in(body(), declared="image/png", name=None)
+
+    assert fault.value.status == 503
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == []

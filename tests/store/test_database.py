@@ -7,7 +7,7 @@ import pytest
 
 from sentinel.core.errors import ConfigError, Damaged
 from sentinel.store import database
-from sentinel.store.database import open_database, open_for_reading
+from sentinel.store.database import Unwritable, open_database, open_for_reading
 from sentinel.store.schema import MIGRATIONS
 from sentinel.store.store import open_store
 
@@ -49,6 +49,22 @@ def test_after_an_unsynced_write_each_commit_is_a_promise_again(tmp_path, fault)
             raise fault
 
     assert (during, opened.row("PRAGMA synchronous")[0]) == (1, 2)
+    opened.close()
+
+
+@pytest.mark.parametrize("way", ["transaction", "unsynced"])
+def test_a_full_disk_is_said_as_such_and_takes_nothing(tmp_path, way):
+    """The operator must act, not we: it is no bug of ours."""
+    opened = open_database(tmp_path / "state.db")
+    with opened.transaction() as write:
+        write.execute("CREATE TABLE notes (text)")
+    opened.row(f"PRAGMA max_page_count = {opened.row('PRAGMA page_count')[0]}")
+
+    with pytest.raises(Unwritable, match="disk is full: free room") as fault, getattr(opened, way)() as write:
+        write.execute("INSERT INTO notes VALUES ('kept?'), (?)", ("x" * 100_000,))
+
+    assert fault.value.exit_code == 69
+    assert opened.rows("SELECT * FROM notes") == []
     opened.close()
 
 
