@@ -231,7 +231,9 @@ def test_mentions_and_broadcast_ride_on_the_last_part():
     )
 
     assert first == Outgoing("one", "n0", reply_to="m1", answers=("m1",), hops=2)
-    assert last == Outgoing("two", "n1", mentions=("u9",), broadcast=True, reply_to="m1", answers=("m1",), hops=2)
+    assert last == Outgoing(
+        "two", "n1", mentions=("u9",), broadcast=True, reply_to="m1", answers=("m1",), hops=2
+    )
 
 
 def test_a_file_is_the_last_part_of_its_answer():
