@@ -46,9 +46,14 @@ def check_name(name: str) -> str:
         raise UsageError(f"the name has {len(name)} characters", mend=f"use 1 to {NAME_LIMIT_CHARS}")
     if name != name.strip():
         raise UsageError("the name begins or ends with a space", mend="leave it out")
-    if any(unicodedata.category(one) in _UNSEEN and one not in _JOINERS for one in name):
+    if has_unseen(name):
         raise UsageError("the name holds a control or invisible character", mend="leave it out")
     return name
+
+
+def has_unseen(text: str) -> bool:
+    """Return whether a name or title holds what nobody sees, or what steers a terminal that shows it."""
+    return any(unicodedata.category(one) in _UNSEEN and one not in _JOINERS for one in text)
 
 
 def token_hash(token: str) -> bytes:

@@ -100,6 +100,8 @@ class Directory:
             raise UsageError(
                 "the title is blank or too long", mend=f"use 1 to {TITLE_LIMIT_CHARS} characters"
             )
+        if accounts.has_unseen(title):
+            raise UsageError("the title holds a control or invisible character", mend="leave it out")
 
         def work(db: sqlite3.Connection) -> Room:
             uids = [_open_account(db, name).uid for name in names]

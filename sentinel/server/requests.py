@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from sentinel.rooms.hoop_wire import MENTIONS_LIMIT, TEXT_LIMIT_CHARS, Identifier, Request
+from sentinel.server.accounts import has_unseen
 
 TITLE_LIMIT_CHARS = 200
 DETAIL_LIMIT_CHARS = 500
@@ -12,6 +13,12 @@ RENDER_LIMIT = 200
 
 Text = Annotated[str, StringConstraints(max_length=TEXT_LIMIT_CHARS)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+def _seen(text: str) -> str:
+    if has_unseen(text):
+        raise ValueError("holds a control or invisible character")
+    return text
 
 
 class OtpRequest(Request):
@@ -30,7 +37,11 @@ class OtpVerify(Request):
 class NewConversation(Request):
     """`POST /v1/conversations`; the caller is a member without being named."""
 
-    title: Annotated[str, StringConstraints(min_length=1, max_length=TITLE_LIMIT_CHARS, pattern=r"\S")]
+    title: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=TITLE_LIMIT_CHARS, pattern=r"\S"),
+        AfterValidator(_seen),
+    ]
     members: Annotated[tuple[Identifier, ...], Field(max_length=MENTIONS_LIMIT, strict=False)] = ()
 
 

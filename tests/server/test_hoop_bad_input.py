@@ -101,6 +101,8 @@ async def test_a_bad_query_is_refused(stage, query):
         ("/v1/conversations", {"title": ""}),
         ("/v1/conversations", {"title": " "}),
         ("/v1/conversations", {"title": "x" * 201}),
+        ("/v1/conversations", {"title": "a\x1b[31mb"}),
+        ("/v1/conversations", {"title": "a\u202eb"}),
         ("/v1/conversations", {"title": "x", "members": "u1"}),
         ("/v1/conversations", {"title": "x", "cid": "mine"}),
         ("/v1/auth/otp/request", {"account": ""}),

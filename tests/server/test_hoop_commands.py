@@ -58,6 +58,15 @@ def test_a_kind_that_is_none_makes_nothing(hoop, data):
     assert not data.exists()
 
 
+@pytest.mark.parametrize("title", ["", " ", "a\x1b[31mb", "a\nb", "a\u202eb", "x" * 201])
+def test_a_title_that_is_none_is_refused(hoop, title):
+    """`room list` shows it on the operator's terminal."""
+    hoop("account", "add", "ann", "--kind", "human")
+
+    assert "title" in hoop("room", "add", title, "--member", "ann", code=64).err
+    assert hoop("room", "list", "--json") == []
+
+
 def test_rooms_are_made_of_names(hoop):
     ann = hoop("account", "add", "ann", "--kind", "human", "--json")
     hoop("account", "add", "Gode", "--kind", "persona")
