@@ -26,7 +26,6 @@ RUNBOOKS = Path(__file__).parents[2] / "runbooks"
 PAGES = sorted(one.name for one in RUNBOOKS.glob("*.md"))
 BY_HAND = {"codex login", "claude auth login"}  # they open a browser and ask; nothing else may be left out
 LONG = {"sentinel run": "the sentinel", "sentinel hoop serve": "the server"}
-READY = {"the sentinel": "event='connected'", "the server": "listening on http://"}
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}(?:-[A-Z]+)*\b")
 HAND = re.compile(r"^(.*?)\s*# by hand$", re.MULTILINE)
 STOP = re.compile(r"^# Ctrl-C: (.*)$", re.MULTILINE)
@@ -136,6 +135,7 @@ class House:
 
     def _go_on(self, who, script):
         self.end(who)
+        connected_before = self._connected()
         with open(self.base / who, "wb") as said:
             self.running[who] = subprocess.Popen(
                 ["/bin/sh", "-c", f"exec {script}"],
@@ -145,8 +145,17 @@ class House:
                 stdout=said,
                 stderr=subprocess.STDOUT,
             )
-        until(lambda: READY[who] in self._said(who), lambda: f"{script}\n{self._said(who)}")
+        is_ready = {
+            "the server": lambda: "listening on http://" in self._said(who),
+            "the sentinel": lambda: self._connected() > connected_before,
+        }
+        until(is_ready[who], lambda: f"{script}\n{self._said(who)}")
         return ""
+
+    def _connected(self):
+        """Return how often the persona's log says that its live line is up."""
+        log = self.base / "home" / ".hoop" / "gode" / "log" / "sentinel.jsonl"
+        return log.read_text("utf-8").count('"event": "connected"') if log.exists() else 0
 
     def _said(self, who):
         return (self.base / who).read_text()
