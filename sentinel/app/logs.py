@@ -1,4 +1,4 @@
-"""Where the log goes: one JSON line per decision into `log/`, rotated; readable lines on a terminal.
+"""Where the log goes: one JSON line per decision into `log/`, rotated; readable lines on standard error.
 
 Source: spec 06 "Logs".
 """
@@ -33,8 +33,6 @@ def open_log(home: Path, *, name: str) -> Log:
         )
     )
     people = logging.StreamHandler(sys.stderr)
-    # A service's standard error is a second copy that nobody reads while all is well: only what degrades goes there.
-    people.setLevel(logging.INFO if sys.stderr.isatty() else logging.WARNING)
     people.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[
