@@ -132,17 +132,16 @@ class House:
 
     def start(self):
         """Start the sentinel and wait until its live line is up."""
+        already = self._connections()
         with open(self.base / "stderr", "ab") as stderr:
-            already = stderr.tell()
             self.process = subprocess.Popen(
                 [*SENTINEL, "run", "gode", "all"], env=self.env, cwd=self.base, stderr=stderr
             )
-        up = "event='connected'"
-        until(
-            lambda: up in self.stderr(already) or self.process.poll() is not None,
-            lambda: self.stderr(already),
-        )
-        assert up in self.stderr(already), self.stderr(already)
+        until(lambda: self._connections() > already or self.process.poll() is not None, self.stderr)
+        assert self._connections() > already, self.stderr()
+
+    def _connections(self):
+        return self.log().count('"event": "connected"')
 
     def end(self, number=signal.SIGTERM):
         """End the sentinel by a signal."""
@@ -211,8 +210,12 @@ class House:
         self.write(f"{self.kind}_sandbox", f"{sandbox}\n")
         self.write(f"{self.kind}_network", f"{network}\n")
 
-    def stderr(self, after=0):
-        return (self.base / "stderr").read_bytes()[after:].decode()
+    def stderr(self):
+        return (self.base / "stderr").read_text()
+
+    def log(self):
+        file = self.home / "log" / "sentinel.jsonl"
+        return file.read_text() if file.exists() else ""
 
     def rows(self, query, *values):
         """Read rows from the sentinel's journal, without taking part in it."""
@@ -306,7 +309,7 @@ class House:
         return gode["state"], gode.get("detail")
 
     def _story(self, message):
-        return f"{self.trigger(message)}\n{self.turns(message)}\n{self.stderr()[-3000:]}"
+        return f"{self.trigger(message)}\n{self.turns(message)}\n{self.log()[-3000:]}"
 
 
 def living(mark):

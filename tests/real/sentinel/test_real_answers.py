@@ -118,6 +118,6 @@ def test_an_answer_that_holds_a_secret_is_not_posted_and_the_owners_are_told_onc
     assert house.answers(question) == []
     assert [one.startswith("To my owners (leak)") for one in house.notices(cid)] == [True]
     assert secret not in json.dumps(house.everything(cid))
-    assert secret not in house.stderr()
+    assert secret not in house.stderr() + house.log()
     kept = [one for one in (house.home / "turns").rglob("answer.txt") if secret in one.read_text()]
     assert [one.stat().st_mode & 0o777 for one in kept] == [0o600]

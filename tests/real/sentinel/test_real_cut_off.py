@@ -53,7 +53,7 @@ def at_work(house, cid, mark):
     """Ask for something that takes for ever, and wait until its commands run. Return (question, turn, tree)."""
     house.model.always(f"tool:cmd=setsid sleep {mark}1 & (setsid nohup sleep {mark}2 &) ; sleep {mark}3")
     question = house.ask(cid, "work on it")
-    until(lambda: len(living(mark)) == 3, lambda: f"{living(mark)}\n{house.stderr()[-3000:]}")
+    until(lambda: len(living(mark)) == 3, lambda: f"{living(mark)}\n{house.log()[-3000:]}")
     turn = house.until_running(question)
     # An executor that tells of its work only after its sentinel's death meets a closed pipe, and ends by itself.
     until(lambda: hears_nothing(house.process.pid), "all that it tells has been heard")
@@ -88,7 +88,7 @@ def test_stop_ends_the_tree_of_a_tool_call(house, acting, traced, mark):
 
     stop = house.ask(cid, "/stop")
     said_s, begun = datetime.fromisoformat(stop["sent_at"]).timestamp(), time.monotonic()
-    until(lambda: not alive(tree) and not living(mark), lambda: house.stderr()[-3000:], limit_s=10)
+    until(lambda: not alive(tree) and not living(mark), lambda: house.log()[-3000:], limit_s=10)
     gone_s = time.monotonic() - begun
     house.until_state(question, "parked")
     until(lambda: house.own(cid), "it is confirmed")
@@ -130,7 +130,7 @@ def test_an_executor_that_outlived_its_sentinel_is_stopped_before_the_rerun_whic
     asked = len(house.model.requests())
 
     house.start()
-    until(lambda: len(house.model.requests()) > asked, lambda: house.stderr()[-3000:])
+    until(lambda: len(house.model.requests()) > asked, lambda: house.log()[-3000:])
     left = alive(tree), living(mark)
     house.until_answered(question)
 
@@ -157,7 +157,7 @@ def test_what_fled_and_outlived_executor_and_sentinel_is_ended_before_the_rerun(
     asked = len(house.model.requests())
 
     house.start()
-    until(lambda: len(house.model.requests()) > asked, lambda: house.stderr()[-3000:])
+    until(lambda: len(house.model.requests()) > asked, lambda: house.log()[-3000:])
     left = living(mark)
     house.until_answered(question)
 

@@ -62,7 +62,7 @@ def test_a_message_that_fails_is_counted_kept_and_answered_later(house, cid, mod
 
 def test_a_refused_key_is_death_told_once_and_the_oldest_trigger_is_the_probe(house, cid):
     question = ask(house, cid, "http_401")
-    until(lambda: house.notices(cid), lambda: house.stderr()[-3000:])
+    until(lambda: house.notices(cid), lambda: house.log()[-3000:])
     later = house.ask(cid, "and what of that?")
     until(lambda: house.trigger(later)["state"] == "seen", "it is kept")
     house.until_presence("dead", "auth")
@@ -91,7 +91,7 @@ def test_a_refused_key_is_death_told_once_and_the_oldest_trigger_is_the_probe(ho
 
 def test_a_used_up_account_is_death_until_the_reset_that_was_told(house, cid):
     question = ask(house, cid, QUOTA[house.kind])
-    until(lambda: house.notices(cid), lambda: house.stderr()[-3000:])
+    until(lambda: house.notices(cid), lambda: house.log()[-3000:])
     death = condition(house)["death"]
     house.until_presence("dead", "quota")
 
@@ -151,7 +151,7 @@ def test_an_executor_that_is_gone_at_a_turn_is_death_and_nothing_else_runs(house
     """What was there at start can be gone at a turn: seen twice, 5 s apart. (The house counts what PATH offers.)"""
     house.write(f"{house.kind}_bin", f"{house.binary}-of-yesterday\n")
     question = ask(house, cid, "text:text=from nowhere")
-    until(lambda: house.notices(cid), lambda: house.stderr()[-3000:])
+    until(lambda: house.notices(cid), lambda: house.log()[-3000:])
     turns = house.turns(question)
     house.until_presence("dead", "missing")
 
