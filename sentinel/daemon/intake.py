@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sentinel.core.commands import Command
 from sentinel.core.errors import RoomError, Unauthorized
-from sentinel.core.model import Account, Member, Message
+from sentinel.core.model import Account, Conversation, Member, Message
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Connected, Disconnected, MembersChanged, Rang, Room, Superseded
 from sentinel.core.triage import Decision, Obey, Skip, Wake, names_me, triage, word
@@ -122,8 +122,9 @@ class Intake:
 
     async def _pull_everything(self) -> None:
         try:
-            listed = frozenset(one.cid for one in await self._roster.conversations())
-            cids = listed if self._guarded is None else self._guarded
+            conversations = await self._roster.conversations()
+            self._rewind(conversations)
+            cids = frozenset(one.cid for one in conversations) if self._guarded is None else self._guarded
         except Unauthorized:
             raise
         except RoomError as away:
@@ -132,6 +133,17 @@ class Intake:
             cids = known if self._guarded is None else self._guarded
         for cid in sorted(cids):
             self._pulls.ring(cid, overlap=True)
+
+    def _rewind(self, conversations: Sequence[Conversation]) -> None:
+        """Notice a server that was restored from an older back-up: waiting for its old seqs would be deafness."""
+        for one in conversations:
+            known = self._store.inbox.conversation(one.cid)
+            if known is not None and one.last_seq < known.cursor:
+                self._log.error(
+                    "the server's history went back", cid=one.cid, cursor=known.cursor, newest=one.last_seq
+                )
+                self._store.inbox.rewind(one.cid, one.last_seq)
+                self._window.forget(one.cid)
 
     def _rang(self, cid: str, *, may_call: bool) -> None:
         if self._guarded is not None and cid not in self._guarded:

@@ -29,6 +29,10 @@ class Window:
                 tail.clear()
             tail.append(message)
 
+    def forget(self, cid: str) -> None:
+        """Begin anew: what was read of this conversation no longer holds."""
+        self._tails.pop(cid, None)
+
     def since(self, cid: str, after: int) -> tuple[Message, ...] | None:
         """Return every message newer than `after`, or None when the tail does not reach back that far."""
         tail = self._tails.get(cid)

@@ -181,6 +181,18 @@ class Inbox:
         )
         return KeptDecision(*row) if row else None
 
+    def rewind(self, cid: str, newest: int) -> None:
+        """The server's history ends at `newest`, before our cursor: it was restored from a back-up. Go on from there.
+
+        Ids that were seen stay seen: what the restored history still holds is not taken twice.
+        """
+        with self._db.transaction() as write:
+            write.execute(
+                "UPDATE conversations SET cursor = min(cursor, ?), first_mark = min(first_mark, ?),"
+                " answered = min(answered, ?) WHERE cid = ?",
+                (newest, newest, newest, cid),
+            )
+
     def obeyed(self, message_id: str, *, now: float) -> None:
         """Note, after the deed, that the command in this message was carried out."""
         with self._db.transaction() as write:

@@ -275,7 +275,7 @@ class FakeServer:
             hops = max(outgoing.hops, parent.hops + 1 if parent else 0, 1)
         seq = len(conversation.messages) + 1
         return Message(
-            id=f"{conversation.cid}-m{seq}",
+            id=f"{conversation.cid}-m{len(self._posted) + 1}",
             cid=conversation.cid,
             seq=seq,
             sender=sender,
