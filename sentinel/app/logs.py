@@ -11,6 +11,7 @@ from typing import cast
 
 import structlog
 
+from sentinel.core.errors import ConfigError
 from sentinel.daemon.log import Log
 
 _FILE_BYTES = 10 * 1024 * 1024
@@ -18,12 +19,17 @@ _FILES_KEPT = 5
 
 
 def open_log(home: Path, *, name: str) -> Log:
-    """Open the log of a persona; `log/` is made with mode 0700."""
-    folder = home / "log"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    file = RotatingFileHandler(
-        folder / "sentinel.jsonl", maxBytes=_FILE_BYTES, backupCount=_FILES_KEPT, encoding="utf-8"
-    )
+    """Open the log of a persona; `log/` is made with mode 0700. Raises `ConfigError` where it cannot be written."""
+    path = home / "log" / "sentinel.jsonl"
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        if path.exists() and not path.is_file():  # a FIFO would block for ever
+            raise ConfigError(f"{path} is no file", mend="move it away")
+        file = RotatingFileHandler(path, maxBytes=_FILE_BYTES, backupCount=_FILES_KEPT, encoding="utf-8")
+    except OSError as fault:
+        raise ConfigError(
+            f"{path} cannot be written: {fault.strerror}", mend="make log/ a folder of yours"
+        ) from fault
     file.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[

@@ -19,7 +19,7 @@ _Home = Annotated[str, typer.Argument(metavar="HOME", help="A persona's name, or
 _Cid = Annotated[str, typer.Argument(metavar="CID", help="The conversation.")]
 
 
-@app.callback()
+@app.callback(epilog="Example: sentinel bridge fetch gode c-4f1d")
 def bridge() -> None:
     """Fetch what waits for a persona, and reply as it, in single steps."""
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from sentinel.cli.output import tell
+from sentinel.core.errors import ConfigError
 from sentinel.home.locate import find
 
 app = typer.Typer(add_completion=False)
@@ -47,4 +48,7 @@ def stop(name: _Name) -> None:
 def _ask(name: str, verb: str, **fields: object) -> Any:
     from sentinel.daemon.control import ask
 
-    return asyncio.run(ask(find(name), verb, **fields))
+    home = find(name)
+    if not home.is_dir():
+        raise ConfigError(f"{home} does not exist", mend="name a persona; `sentinel persona list` shows them")
+    return asyncio.run(ask(home, verb, **fields))

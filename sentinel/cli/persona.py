@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
     help="Homes of personas: one directory of one-value files each.",
+    epilog="Example: sentinel persona show gode",
 )
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

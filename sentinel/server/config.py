@@ -28,6 +28,7 @@ class ServerConfig:
     address_burst: float = 4_000.0
     offline_after_s: float = 60.0
     auth_timeout_s: float = 5.0
+    body_silence_s: float = 30.0
     ping_interval_s: float = 20.0
     access_look_s: float = 1.0
     """How often sockets are held against accounts, tokens and memberships that another process may have changed."""

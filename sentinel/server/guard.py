@@ -28,6 +28,7 @@ class Gate:
         self, reader: sqlite3.Connection, config: ServerConfig, hosts: Hosts, *, now_ms: Now
     ) -> None:
         self._reader = reader
+        self._silence_s = config.body_silence_s
         self._hosts = hosts
         self._now_ms = now_ms
         self._addresses = Limiter(config.address_per_s, config.address_burst)
@@ -46,7 +47,7 @@ class Gate:
         if is_unsafe and "origin" in headers and not same_origin(headers["origin"], headers.get("host")):
             raise _foreign_origin()
         if access is Access.OPEN:
-            return Call(scope, receive, None, headers)
+            return Call(scope, receive, None, headers, self._silence_s)
         bearer = bearer_token(headers)
         if bearer is None and is_unsafe and "origin" not in headers:
             self._refuse_bare_cookie(headers)
@@ -55,7 +56,7 @@ class Gate:
             self.take(session, access)
         elif access is not Access.EITHER:
             raise unauthorized()
-        return Call(scope, receive, session, headers)
+        return Call(scope, receive, session, headers, self._silence_s)
 
     def admit_socket(self, scope: Scope) -> str | None:
         """Return the token that the handshake carries, if any; a browser's handshake must come from our own page."""

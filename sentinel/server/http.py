@@ -4,6 +4,7 @@ In this order: Host, the address's limit, Origin, the token, the account's limit
 rendered as `application/problem+json`. Plain ASGI, because each layer in between costs on the wake path (spec 08).
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -18,7 +19,7 @@ from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
 from sentinel.server.accounts import Session
-from sentinel.server.problem import Problem
+from sentinel.server.problem import Problem, too_slow
 from sentinel.server.strict_json import parse_object
 
 BODY_LIMIT_BYTES = 1024 * 1024
@@ -53,6 +54,8 @@ class Call:
     receive: Receive
     session: Session | None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    silence_s: float = 30.0
+    """How long a body may pause; a whole one may take ten times as long."""
 
     @property
     def uid(self) -> str:
@@ -84,10 +87,15 @@ class Call:
         return query
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Yield the body as it arrives."""
-        more = True
+        """Yield the body as it arrives; `Problem` 408 when it pauses, or drips, for too long."""
+        loop, more = asyncio.get_running_loop(), True
+        end = loop.time() + 10 * self.silence_s
         while more:
-            message = await self.receive()
+            try:
+                async with asyncio.timeout_at(min(end, loop.time() + self.silence_s)):
+                    message = await self.receive()
+            except TimeoutError:
+                raise too_slow() from None
             if message["type"] == "http.disconnect":
                 raise ClientGone
             more = message.get("more_body", False)

@@ -59,6 +59,13 @@ def not_found(what: str) -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, "not-found", f"no such {what}, or not for this account")
 
 
+def too_slow() -> Problem:
+    """408: the body stopped arriving."""
+    return Problem(
+        HTTPStatus.REQUEST_TIMEOUT, "slow", "the body did not arrive in time: send it again, whole"
+    )
+
+
 def unauthorized() -> Problem:
     """401: no token, or one that is not (or no longer) good."""
     return Problem(

@@ -83,6 +83,7 @@ async def serving(
                     access_log=False,
                     proxy_headers=False,
                     server_header=False,
+                    http="h11",  # it caps the size of a request's head; httptools does not
                     ws="websockets-sansio",
                     ws_max_size=FRAME_LIMIT_BYTES,
                     ws_ping_interval=config.ping_interval_s,
