@@ -271,9 +271,9 @@ def test_pause_resume_stop_and_retry(town, waiting):
 
 
 BAD = {
-    "pause of nobody": (["pause", "nobody"], 69),
+    "pause of nobody": (["pause", "nobody"], 78),
     "stop of one that does not run": (["stop", "HOME"], 69),
-    "retry of nobody": (["retry", "nobody", "m-1"], 69),
+    "retry of nobody": (["retry", "nobody", "m-1"], 78),
     "status of nobody": (["status", "nobody"], 78),
     "usage of nobody": (["usage", "nobody"], 78),
     "usage since nonsense": (["usage", "--since", "soon"], 64),
