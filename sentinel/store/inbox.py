@@ -5,6 +5,7 @@ Source: spec 02 section 3 point 5 ("in one transaction per page"), section 4 (ov
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sqlite3 import Connection
 
 from pydantic import TypeAdapter
 
@@ -121,26 +122,7 @@ class Inbox:
                     if one.keep
                 ],
             )
-            write.executemany(
-                "INSERT OR IGNORE INTO triggers (message_id, cid, seq, message, state, by_persona, queued_at,"
-                " ready_at, rang_at, pulled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        one.message.id,
-                        cid,
-                        one.message.seq,
-                        _MESSAGE.dump_json(one.message).decode(),
-                        State.SEEN,
-                        one.message.sender.kind == "persona",
-                        now,
-                        now,
-                        rang_at,
-                        now,
-                    )
-                    for one in taken
-                    if one.wakes
-                ],
-            )
+            _queue(write, cid, [one.message for one in taken if one.wakes], now=now, rang_at=rang_at)
             if any(one.resets_guard for one in taken):
                 write.execute("UPDATE conversations SET guard_reset_at = ? WHERE cid = ?", (now, cid))
             write.execute("UPDATE conversations SET cursor = max(cursor, ?) WHERE cid = ?", (cursor, cid))
@@ -206,3 +188,28 @@ class Inbox:
             " AND message_id NOT IN (SELECT message_id FROM commands) ORDER BY at, seq"
         )
         return tuple(KeptDecision(*row) for row in rows)
+
+
+def _queue(
+    write: Connection, cid: str, messages: Sequence[Message], *, now: float, rang_at: float | None
+) -> None:
+    """Keep triggers, whole, to wait for their turn."""
+    write.executemany(
+        "INSERT OR IGNORE INTO triggers (message_id, cid, seq, message, state, by_persona, queued_at,"
+        " ready_at, rang_at, pulled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                one.id,
+                cid,
+                one.seq,
+                _MESSAGE.dump_json(one).decode(),
+                State.SEEN,
+                one.sender.kind == "persona",
+                now,
+                now,
+                rang_at,
+                now,
+            )
+            for one in messages
+        ],
+    )
