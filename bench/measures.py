@@ -57,7 +57,7 @@ def wake(stage: Stage, rounds: int) -> dict[str, float]:
 
 def idle(stage: Stage) -> dict[str, float]:
     """Memory of an idle sentinel beside a bare interpreter that holds the imports a run needs."""
-    time.sleep(2.0)
+    time.sleep(2.0)  # what start-up left to do is over: idle is what is measured
     mine = pss_kib(stage.sentinel.pid)
     program = f"import {IMPORTS}\nimport sys; print('ready', flush=True); sys.stdin.read()"
     bare = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -66,7 +66,7 @@ def idle(stage: Stage) -> dict[str, float]:
     bare.communicate()
     before = cpu_s(stage.sentinel.pid)
     begin = time.monotonic()
-    time.sleep(20.0)
+    time.sleep(20.0)  # the time over which idle CPU is counted, not a wait for something
     spent = (cpu_s(stage.sentinel.pid) - before) / (time.monotonic() - begin) * 3600
     return {
         "pss_kib": mine,
@@ -81,7 +81,7 @@ def busy(stage: Stage, messages: int) -> dict[str, float]:
     before = cpu_s(stage.sentinel.pid)
     for number in range(messages):
         stage.post(f"somebody else's message {number}", mention=False)
-    time.sleep(1.0)
+    time.sleep(1.0)  # the last pull comes half a second after the last ring: its CPU counts too
     spent = cpu_s(stage.sentinel.pid) - before
     return {"messages": messages, "cpu_s_per_1000": spent / messages * 1000}
 

@@ -32,7 +32,7 @@ def logs(
         at = _print_from(path, at)
         if not follow:
             return
-        time.sleep(0.3)
+        time.sleep(0.3)  # how often --follow looks for new lines
         now = os.stat(path)  # noqa: PTH116  # one look at size and identity: a rotated log begins anew
         if now.st_ino != inode or now.st_size < at:
             at, inode = 0, now.st_ino

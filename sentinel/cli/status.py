@@ -25,7 +25,7 @@ def status(
         _once(name, as_json=as_json)
         if not watch:
             return
-        time.sleep(1.0)
+        time.sleep(1.0)  # the rhythm of --watch
 
 
 def _once(name: str | None, *, as_json: bool) -> None:
