@@ -87,9 +87,11 @@ async def start(
     secrets: Sequence[str],
     on_event: Callable[[Event], None],
     on_exec: Callable[[str], None],
+    meant: Sequence[str] = (),
 ) -> "Turn":
     """Start the executor of one turn in a session of its own. Its environment is `env` over the codec's, and the marker.
 
+    `meant` is what a launcher will run elsewhere; it stands behind our own argv in the `exec:` line.
     `on_event` gets each event of the codec. `on_exec` gets the `exec:` line, also written to our stderr, with `secrets`
     masked; it comes after the spawn, for nobody waits for a log line before the executor's first instruction.
     Raises `SpawnFailed`.
@@ -110,7 +112,7 @@ async def start(
         tree.leave()
         raise _spawn_failed(argv[0], error) from error
     finally:
-        line = without_controls(masked(f"exec: {shlex.join(argv)}", secrets))
+        line = without_controls(masked(f"exec: {shlex.join((*argv, *meant))}", secrets))
         with contextlib.suppress(OSError):  # a full disk costs the line, never the turn
             sys.stderr.write(f"{line}\n")
             sys.stderr.flush()
@@ -213,6 +215,11 @@ class Turn:
         """Return what there is to judge: at the terminal event, or at the executor's end."""
         return await asyncio.shield(self._result)
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a result already: nobody waits for the executor any more."""
+        return self._result.done()
+
     async def gone(self) -> None:
         """Return when nothing of the tree lives and all is reaped. Raises `SentinelError` if something cannot be ended."""
         await self._gone.wait()
@@ -237,8 +244,14 @@ class Turn:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        if not self._exited.is_set():  # not reaped, so the number is still this process's
-            os.kill(self.pid, number)
+        if self._exited.is_set():
+            return
+        try:
+            os.kill(self.pid, number)  # not reaped, so the number is still this process's
+        except PermissionError:
+            # A launcher that became somebody else (sudo): it ends by itself when nobody listens any more (docs/launcher.md).
+            for flow in (*self._flows, *self._inflows):
+                flow.close()
 
     def _take(self, data: bytes) -> None:
         """Take a chunk of standard output; after the decision it counts for nothing."""

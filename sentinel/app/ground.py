@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sentinel.app.clock import SystemClock
 from sentinel.app.imports import take_imports
-from sentinel.core.errors import ConfigError, Unauthorized
+from sentinel.core.errors import ConfigError, Unauthorized, Unavailable
 from sentinel.core.gate import Check, GateRefused, confirm_identity
 from sentinel.core.model import Account
 from sentinel.core.persona import Persona
@@ -23,9 +23,14 @@ from sentinel.store.store import open_store
 
 
 def passed(home: Path, *, guarded: bool | None) -> Persona:
-    """Return the persona that the gate lets through, or raise its refusal (78) with every line of it."""
+    """Return the persona that the gate lets through, or raise its refusal (78) with every line of it.
+
+    Raises `Unavailable` where nothing is wrong but that the other user's side is out of reach.
+    """
     verdict = examine(home, guarded=guarded)
     if isinstance(verdict, GateRefused):
+        if verdict.is_passing:
+            raise Unavailable(verdict.failed[0].what, mend=verdict.failed[0].mend)
         first, *others = [check.line() for check in verdict.failed]
         raise ConfigError("\n".join([first, *others]))
     return verdict.persona

@@ -10,7 +10,7 @@ from sentinel.core.gate import Passed
 from sentinel.core.journal import State
 from sentinel.daemon.condition import read_condition
 from sentinel.daemon.lock import is_held
-from sentinel.home.examine import examine
+from sentinel.home.examine import NOT_ASKED, examine
 from sentinel.store.store import FILE, Store, look_at_store
 
 _DAY_S = 86_400.0
@@ -56,8 +56,8 @@ def status(home: Path, *, now: float) -> Status:
 
 
 def _never_ran(home: Path) -> Status:
-    passed = isinstance(examine(home, guarded=None), Passed)
-    state = "never-run" if passed else "refused"
+    verdict = examine(home, guarded=None, far=NOT_ASKED)  # a status asks no other machine
+    state = "never-run" if isinstance(verdict, Passed) or verdict.is_passing else "refused"
     return Status(home.name, state, False, None, (), 0, 0, None, None, None, None, 0, 0)
 
 

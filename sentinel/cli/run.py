@@ -7,7 +7,7 @@ import typer
 
 from sentinel.cli.output import tell
 from sentinel.core.errors import Exit
-from sentinel.core.gate import GateRefused
+from sentinel.core.gate import GateRefused, Passed
 from sentinel.home import refusal
 from sentinel.home.examine import examine
 from sentinel.home.locate import find
@@ -30,8 +30,9 @@ def run(
     verdict = examine(home, guarded=guarded)
     from sentinel.app.clock import SystemClock
 
-    refusal.keep(home, verdict, now=SystemClock().now())
-    if isinstance(verdict, GateRefused):
+    if isinstance(verdict, Passed) or not verdict.is_passing:  # what is only out of reach is waited for
+        refusal.keep(home, verdict, now=SystemClock().now())
+    if isinstance(verdict, GateRefused) and not verdict.is_passing:
         for check in verdict.failed:
             tell(check.line())
         raise typer.Exit(Exit.CONFIG)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from sentinel.core import settings
+from sentinel.core import far, settings
 from sentinel.core.codec import Adapter
 from sentinel.core.facts import (
     OTHERS_WRITE,
@@ -42,6 +42,12 @@ def check_executor(facts: HomeFacts, adapters: Adapters) -> str:
     environment_of(facts, adapter)
     if not adapter.needs_binary:
         return f"{adapter.name} is built in, runs as {user}"
+    path = standing_program(facts, adapter)
+    return f"{path}, {far.check(facts, adapter, user) if user != facts.user else f'runs as {user}'}"
+
+
+def standing_program(facts: HomeFacts, adapter: Adapter) -> str:
+    """Return the declared path of the executor or its launcher once it is seen to be a program, or raise `Broken`."""
     file = f"{adapter.name}_bin"
     path = program_of(facts, adapter)
     mend = f"write the absolute path of the executor into {facts.home}/{file}"
@@ -54,7 +60,7 @@ def check_executor(facts: HomeFacts, adapters: Adapters) -> str:
             raise Broken(f"{file} is {path}, which {why}", mend, file=file)
         case ProgramFacts() as program:
             _must_run(program, path, file)
-    return f"{path}, runs as {user}"
+    return path
 
 
 def check_model(facts: HomeFacts) -> str:
@@ -85,16 +91,16 @@ def program_of(facts: HomeFacts, adapter: Adapter) -> str:
 
 
 def user_of(facts: HomeFacts, adapter: Adapter) -> str:
-    """Return the user that the executor runs as: in this build the running one, or `Broken`."""
+    """Return the user that the executor runs as, the running one by default; `Broken` where nobody else can run it."""
     file = f"{adapter.name}_user"
-    user = optional(facts, file)
-    if user is not None and user != facts.user:
+    user = optional(facts, file) or facts.user
+    if user != facts.user and not adapter.needs_binary:
         raise Broken(
-            f"{file} is {user}, and this build runs executors only as the user it runs as, {facts.user}",
-            f"run the sentinel as {user}, or remove {file}",
+            f"{file} is {user}, and {adapter.name} is built in: it runs as {facts.user}",
+            f"remove {file}, or run the sentinel as {user}",
             file=file,
         )
-    return facts.user
+    return user
 
 
 def environment_of(facts: HomeFacts, adapter: Adapter) -> dict[str, Secret]:

@@ -12,13 +12,17 @@ from typing import TypeAlias
 
 
 class Broken(Exception):
-    """One finding of the gate: what is wrong, how to mend it, which file. It never leaves the gate."""
+    """One finding of the gate: what is wrong, how to mend it, which file. It never leaves the gate.
 
-    def __init__(self, what: str, mend: str, *, file: str = "") -> None:
+    `is_passing`: nothing here is wrong; another machine is out of reach just now, and that heals by itself.
+    """
+
+    def __init__(self, what: str, mend: str, *, file: str = "", is_passing: bool = False) -> None:
         super().__init__(what)
         self.what = what
         self.mend = mend
         self.file = file
+        self.is_passing = is_passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,32 @@ class Unresolved:
 
 
 @dataclass(frozen=True, slots=True)
+class FarFacts:
+    """What a launcher's `--probe` told of the user it reaches (docs/launcher.md). Paths are the other side's."""
+
+    user: str
+    cwd: str | None
+    """The real path of the working directory: "" where the launcher does not tell it, None where it cannot be entered."""
+    home: str | None = None
+    turns: str | None = None
+    """Where the private folders of turns lie."""
+    program: str | None = None
+    """The executor's absolute path; None where there is none, or the launcher does not tell (`tells_program`)."""
+    tells_program: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FarSilent:
+    """The launcher was asked and gave no usable answer. `is_passing`: it could not get there, which heals by itself."""
+
+    why: str
+    is_passing: bool
+
+
+Far: TypeAlias = FarFacts | FarSilent
+
+
+@dataclass(frozen=True, slots=True)
 class HomeFacts:
     """Everything that the gate may know of a home, read in one go.
 
@@ -98,6 +128,8 @@ class HomeFacts:
     cwd: EnteredFacts | Unresolved | None
     uid: int
     user: str
+    far: Far | None = None
+    """Of an executor that runs as another user: what its launcher said. None where it was not asked."""
 
 
 ADAPTER_WORDS = ("codex", "claude", "acp", "echo")

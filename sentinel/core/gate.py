@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sentinel.core import executor, identity, settings, voice, walls
+from sentinel.core import executor, far, identity, settings, voice, walls
 from sentinel.core.executor import Adapters
 from sentinel.core.facts import (
     LEGACY_FILES,
@@ -31,13 +31,17 @@ GROUP_OR_OTHERS_WRITE = 0o022
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check's result: `what` was found and, unless ok, how to `mend` it. `file` names the file at fault, if one."""
+    """One check's result: `what` was found and, unless ok, how to `mend` it. `file` names the file at fault, if one.
+
+    `is_passing`: it is not ok only because another machine is out of reach just now.
+    """
 
     check: str
     ok: bool
     what: str
     mend: str = ""
     file: str = ""
+    is_passing: bool = False
 
     def line(self) -> str:
         """Return the line for standard error (spec 02 section 2)."""
@@ -62,6 +66,11 @@ class GateRefused:
     def failed(self) -> tuple[Check, ...]:
         """The checks that said no, in order."""
         return tuple(check for check in self.checks if not check.ok)
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether nothing is wrong with the home: what it needs elsewhere is out of reach, an outage and no death."""
+        return all(check.is_passing for check in self.failed)
 
 
 Verdict: TypeAlias = Passed | GateRefused
@@ -113,7 +122,14 @@ def _run(name: str, deed: Callable[[], str], *, readable: bool) -> Check:
     try:
         return Check(name, ok=True, what=deed())
     except Broken as broken:
-        return Check(name, ok=False, what=broken.what, mend=broken.mend, file=broken.file)
+        return Check(
+            name,
+            ok=False,
+            what=broken.what,
+            mend=broken.mend,
+            file=broken.file,
+            is_passing=broken.is_passing,
+        )
 
 
 def _home(facts: HomeFacts) -> str:
@@ -171,6 +187,7 @@ def _persona(facts: HomeFacts, adapters: Adapters) -> Persona:
         sandbox=sandbox,
         network=network,
         user=executor.user_of(facts, adapter),
+        far=far.answer(facts) if far.is_elsewhere(facts, adapter) else None,
         env=executor.environment_of(facts, adapter),
         task_md=voice.task(facts, adapter.name),
         owners=settings.uids(facts, "owners"),

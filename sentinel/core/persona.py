@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from sentinel.core.codec import Sandbox
+from sentinel.core.facts import FarFacts
 
 
 class Secret:
@@ -104,3 +105,5 @@ class Persona:
     on_interrupt: OnInterrupt = OnInterrupt.RESUME
     locale: Literal["en", "zh"] = "en"
     limits: Limits = field(default_factory=Limits)
+    far: FarFacts | None = None
+    """Of an executor that runs as another user: what is known of its side; `binary` is then its launcher."""

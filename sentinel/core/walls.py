@@ -4,11 +4,12 @@ Whether the executor can *read* its files is deliberately not judged: macOS gran
 any test of ours would measure the wrong program. Source: spec 02 section 2, check 6.
 """
 
-from sentinel.core import settings
+from sentinel.core import far, settings
 from sentinel.core.codec import Adapter, Sandbox
 from sentinel.core.executor import Adapters, declared
 from sentinel.core.facts import Broken, EnteredFacts, HomeFacts, Unresolved, raw, required
 
+_MEND_CWD = "write the absolute path of the executor's own directory into {home}/{file}"
 BUILT_IN_CWD = "/"
 """Where a built-in executor without a `cwd` file stands: it touches no file, so anywhere will do."""
 
@@ -41,10 +42,12 @@ def working_directory(facts: HomeFacts, adapter: Adapter) -> str:
     file = f"{adapter.name}_cwd"
     if not adapter.needs_binary and raw(facts, file) is None:
         return BUILT_IN_CWD
-    path = required(facts, file, example="the absolute path of a directory")
-    mend = f"write the absolute path of the executor's own directory into {facts.home}/{file}"
-    if not path.startswith("/"):
-        raise Broken(f"{file} is {path}, which is not absolute", mend, file=file)
+    path = declared_directory(facts, file)
+    if far.is_elsewhere(facts, adapter):
+        for one in (path, far.entered(facts, adapter, path)):
+            _must_be_apart(facts, path, one, file)
+        return path
+    mend = _MEND_CWD.format(home=facts.home, file=file)
     match facts.cwd:
         case None:
             raise Broken(f"{file} was not looked up", mend, file=file)
@@ -52,6 +55,15 @@ def working_directory(facts: HomeFacts, adapter: Adapter) -> str:
             raise Broken(f"{file} is {path}, which {why}", mend, file=file)
         case EnteredFacts(real):
             _must_be_apart(facts, path, real, file)
+    return path
+
+
+def declared_directory(facts: HomeFacts, file: str) -> str:
+    """Return the absolute path in `file`, or raise `Broken`; whether it is there is not judged."""
+    path = required(facts, file, example="the absolute path of a directory")
+    if not path.startswith("/"):
+        mend = _MEND_CWD.format(home=facts.home, file=file)
+        raise Broken(f"{file} is {path}, which is not absolute", mend, file=file)
     return path
 
 

@@ -49,6 +49,14 @@ class Aftermath:
         for check in refused.failed:
             self._log.error(check.line())
         now = self._clock.now()
+        if (
+            refused.is_passing
+        ):  # the executor's side is out of reach: an outage, which proves no death and counts nobody
+            self._conditions.change(refused_since=None)
+            self._probe_later()
+            self._store.turns.change(self._waiting(batch, ready_at=now.timestamp()))
+            self._hold(FailureClass.UNAVAILABLE)
+            return
         since = self._conditions.now.refused_since
         first_seen = datetime.fromtimestamp(since, UTC) if since is not None else None
         match obituary.judge_refusal(first_seen, now):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sentinel.bridge.fetch import Fetched
 from sentinel.core.codec import Sandbox, TurnRequest
+from sentinel.core.facts import FarFacts
 from sentinel.core.model import Account, Message, MessageType
 from sentinel.core.outcome import FailureClass
 from sentinel.core.parts import secret_values
@@ -23,6 +24,7 @@ EARLIER_ATTEMPT = "an earlier attempt at this was cut off and may have acted alr
 THREAD_NOTE = "your earlier thread could not be continued ({why}); what was said in it is gone, this block is what there is"
 # Two rules a path go into one argument, which the kernel caps at 128 KiB.
 _LISTED_HOMES = 300
+_PRIVATE = (".ssh", ".codex", ".claude")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def request_of(
         if one.is_trigger and one.file and one.message.type is MessageType.IMAGE
     ]
     return TurnRequest(
-        binary=persona.binary,
+        binary=persona.binary if persona.far is None else persona.adapter,
         model=persona.model,
         cwd=persona.cwd,
         sandbox=persona.sandbox,
@@ -99,7 +101,9 @@ def request_of(
         triggers=case.messages,
         resume=resume,
         new_thread=new_thread,
-        denied_paths=denied_paths(case.home),
+        denied_paths=denied_paths(case.home)
+        if persona.far is None
+        else far_denied_paths(persona.far, case.home),
         images=tuple(images),
     )
 
@@ -119,6 +123,12 @@ def secrets_of(persona: Persona) -> tuple[str, ...]:
     return (persona.token.reveal(), *secret_values(persona.env))
 
 
+def far_denied_paths(far: FarFacts, home: Path) -> tuple[str, ...]:
+    """Return the same for an executor that runs as another user: that user's keys and state, and all homes of personas."""
+    theirs = tuple(f"{far.home}/{name}" for name in _PRIVATE) if far.home else ()
+    return (str(home.parent), *theirs)
+
+
 def denied_paths(home: Path, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Return what an executor's own rules must refuse to read: persona homes, keys, executor state.
 
@@ -126,7 +136,7 @@ def denied_paths(home: Path, environ: Mapping[str, str] = os.environ) -> tuple[s
     more entries than a command line can hold is refused as a whole: attachments are then out of reach, secrets too.
     """
     user = Path(environ.get("HOME", "/"))
-    always = (user / ".ssh", user / ".codex", user / ".claude")
+    always = tuple(user / name for name in _PRIVATE)
     others = [one for one in home.parent.iterdir() if one != home]
     if len(others) > _LISTED_HOMES:
         return tuple(str(one) for one in (home.parent, *always))

@@ -14,11 +14,13 @@ from pathlib import Path
 
 from sentinel import process
 from sentinel.core.codec import Codec, EndedBy, Event, ExitStatus, ThreadStarted, TurnRequest, Unknown
+from sentinel.core.launched import Launched
 from sentinel.core.outcome import Failure, FailureClass, Outcome
 from sentinel.core.ports import Clock
 from sentinel.daemon.case import Case, secrets_of
+from sentinel.daemon.far import FarSide, launched
 from sentinel.daemon.log import Log
-from sentinel.home.environment import child_environment
+from sentinel.home.environment import child_environment, launcher_environment
 from sentinel.home.executors import ADAPTERS
 from sentinel.home.show import LAST_RUN
 from sentinel.home.write import put
@@ -40,9 +42,16 @@ class Execution:
     """Runs executors of one persona, one at a time."""
 
     def __init__(
-        self, store: Store, clock: Clock, log: Log, *, on_running: Callable[[Running], None]
+        self,
+        store: Store,
+        clock: Clock,
+        log: Log,
+        *,
+        far: FarSide,
+        on_running: Callable[[Running], None],
     ) -> None:
-        self._store, self._clock, self._log, self._on_running = store, clock, log, on_running
+        self._store, self._clock, self._log, self._far = store, clock, log, far
+        self._on_running = on_running
         self._lingering: process.Turn | None = None
         self._shown: dict[str, str] = {}
 
@@ -54,10 +63,19 @@ class Execution:
 
     async def run(self, case: Case, request: TurnRequest, running: Running) -> Outcome:
         """Start the executor and wait for its outcome, whatever becomes of it."""
-        adapter = ADAPTERS[case.persona.adapter]
+        persona = case.persona
+        adapter = ADAPTERS[persona.adapter]
         codec = adapter.codec(request)
+        clean: tuple[Path, ...] = ()
         await self.gone()  # a thread has one writer: the last executor must be over
-        clean = _absent(adapter.litter, Path(case.persona.cwd))
+        if persona.far is None:
+            clean = _absent(adapter.litter, Path(persona.cwd))
+        else:
+            codec = launched(codec, persona, adapter, case.folder)
+            away = await self._far.settled(but=case.turn_id)
+            if away is not None:
+                return away
+            self._far.began(case.turn_id, persona)
         command: list[str] = []
         try:
             child = await self._start(case, codec, on_exec=command.append)
@@ -80,8 +98,8 @@ class Execution:
         case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return await process.start(
             codec,
-            cwd=persona.cwd,
-            env=child_environment(persona, case.folder),
+            cwd=persona.cwd if persona.far is None else "/",
+            env=child_environment(persona, case.folder) if persona.far is None else launcher_environment(),
             marker=case.turn_id,
             limits=process.RunLimits(
                 silence_s=limits.silence_s,
@@ -92,6 +110,7 @@ class Execution:
             secrets=secrets_of(persona),
             on_event=lambda event: self._on_event(case.turn_id, event),
             on_exec=on_exec,
+            meant=codec.meant() if isinstance(codec, Launched) else (),
         )
 
     async def _record(self, case: Case, child: process.Turn, command: str) -> None:

@@ -32,21 +32,30 @@ from sentinel.daemon.presence import Presence
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.turn import Turner
 from sentinel.daemon.verbs import verbs
+from sentinel.daemon.watchdog import Notifier, Pulse, Watchdog
 from sentinel.daemon.window import Window
 from sentinel.daemon.worker import Worker, still_true
-from sentinel.home.examine import examine
+from sentinel.home.examine import NOT_ASKED, examine
 from sentinel.store.records import TurnRecord
 
 HEARTBEAT_S = 60.0
+_TURNS, _DELIVERIES = "turns", "deliveries"
+_SILENT = Notifier()
 _PERSONA_FRESH_S = 2.0
 
 
 class Sentinel:
     """One persona's process."""
 
-    def __init__(self, ground: Ground, *, guarded: frozenset[str] | None) -> None:
-        """`guarded`: the conversations of the command line; None for all that the account is in."""
-        self._ground, self._guarded = ground, guarded
+    def __init__(
+        self, ground: Ground, *, guarded: frozenset[str] | None, notifier: Notifier = _SILENT
+    ) -> None:
+        """`guarded`: the conversations of the command line; None for all that the account is in.
+
+        `notifier`: the service manager that started this process, if one did.
+        """
+        self._ground, self._guarded, self._notifier = ground, guarded, notifier
+        self._pulse = pulse = Pulse(asyncio.get_running_loop().time)
         home, room, store, me, clock, log = (
             ground.home, ground.room, ground.store, ground.me, ground.clock, ground.log,
         )  # fmt: skip
@@ -78,6 +87,7 @@ class Sentinel:
             still_true=lambda key: still_true(self._conditions, key),
             on_failure=self._undelivered,
             on_settled=lambda: self._worker.ring(),  # noqa: PLW0108  # the worker is made after the postman
+            on_step=lambda: pulse.on(_DELIVERIES),
         )
         self._aftermath = Aftermath(
             store, self._conditions, self._postman, persona=ground.persona, clock=clock, log=log
@@ -91,6 +101,7 @@ class Sentinel:
             self._aftermath,
             clock=clock,
             log=log,
+            on_round=lambda: pulse.on(_TURNS),
         )
         self.commands = Commands(
             store,
@@ -110,6 +121,7 @@ class Sentinel:
             window=self._window,
             persona=self._current_persona,
             heard=Heard(self._worker.ring, self._obey, self._missed, self._link),
+            pulse=pulse,
             clock=clock,
             log=log,
         )
@@ -132,6 +144,8 @@ class Sentinel:
                 ("heartbeat", self._beat()),
             )
         }
+        if self._notifier.watchdog_s is not None:
+            tasks.add(asyncio.create_task(self._watchdog(self._notifier.watchdog_s), name="watchdog"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return self._why_over(done)
@@ -141,7 +155,23 @@ class Sentinel:
     async def end(self) -> None:
         """Take no more turns, give the running one its grace, stop its tree; then `run` returns (TERM)."""
         self._ground.log.info("ending")
+        self._notifier.tell(STOPPING=1)
         await self._worker.end()
+
+    async def _watchdog(self, period_s: float) -> None:
+        watchdog = Watchdog(
+            self._notifier, self._pulse, ring=self._ring, awaited=self._awaited, log=self._ground.log
+        )
+        await watchdog.run(period_s)
+
+    def _ring(self) -> None:
+        self._worker.ring()
+        self._postman.ring()
+
+    def _awaited(self) -> str | None:
+        """Return the step that waits for a running executor: that one has time limits of its own."""
+        running = self.turner.running
+        return _TURNS if running and running.child and not running.child.is_judged else None
 
     def _why_over(self, done: set[asyncio.Task[None]]) -> Exit:
         for task in done:
@@ -178,6 +208,7 @@ class Sentinel:
                 case StopAndRequeue(turn_id):
                     record = store.turns.get(turn_id)
                     ended = await process.stop_stranger(record.pid or 0, record.started or 0, turn_id)
+                    self.turner.left_on_far_side(turn_id, self._persona)
                     self._aftermath.recover_running(turn_id)
                     log.warning("recovered an interrupted turn", turn=turn_id, processes_ended=ended)
                 case FinishDelivery(turn_id):
@@ -194,7 +225,7 @@ class Sentinel:
         """Return the persona as its home says now; the last good reading while the home is being changed."""
         now = self._ground.clock.now().timestamp()
         if abs(now - self._persona_at) >= _PERSONA_FRESH_S:
-            verdict = examine(self._ground.home, guarded=True)
+            verdict = examine(self._ground.home, guarded=True, far=self._persona.far or NOT_ASKED)
             if isinstance(verdict, Passed):
                 self._persona = verdict.persona
             self._persona_at = now

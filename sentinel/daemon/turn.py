@@ -23,10 +23,11 @@ from sentinel.daemon.case import Case, request_of
 from sentinel.daemon.drafting import Drafting
 from sentinel.daemon.ends import Drafted, Failed, Refusal, TurnEnd, ended_by_us
 from sentinel.daemon.execution import Execution, Running
+from sentinel.daemon.far import FarSide
 from sentinel.daemon.log import Log
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.window import Window
-from sentinel.home.examine import examine
+from sentinel.home.examine import examine_aside
 from sentinel.home.executors import ADAPTERS
 from sentinel.store.store import Store
 
@@ -51,7 +52,8 @@ class Turner:
         self._roster, self._window, self._clock, self._log = roster, window, clock, log
         self.running: Running | None = None
         self._drafting = Drafting(room, store, me, roster=roster, clock=clock, log=log)
-        self._execution = Execution(store, clock, log, on_running=on_running)
+        self._far = FarSide(log)
+        self._execution = Execution(store, clock, log, far=self._far, on_running=on_running)
 
     def stop(self, by: EndedBy) -> bool:
         """Begin the stop sequence of the running turn; False when nothing runs."""
@@ -64,7 +66,7 @@ class Turner:
 
     async def run(self, batch: Sequence[Queued]) -> TurnEnd:
         """Run one turn for a batch of one conversation and return how it ended."""
-        verdict = examine(self._home, guarded=True)
+        verdict = await examine_aside(self._home, guarded=True)
         if isinstance(verdict, GateRefused):
             return Refusal(verdict)
         persona, cid = verdict.persona, batch[0].cid
@@ -81,10 +83,17 @@ class Turner:
             return await self._work(case, running)
         finally:
             self.running = None
+            self._far.over(self._execution.gone)
 
     async def gone(self) -> None:
-        """Wait until nothing of the last executor's tree lives."""
+        """Wait until nothing of the last executor's tree lives, here and as far as the other side can be reached."""
         await self._execution.gone()
+        await self._far.settled()
+
+    def left_on_far_side(self, turn_id: str, persona: Persona) -> None:
+        """Note what an earlier process may have left running as another user: it is ended before anything begins there."""
+        self._far.began(turn_id, persona)
+        self._far.over(self._execution.gone)
 
     async def _prepare(self, turn_id: str, persona: Persona, ids: Sequence[str]) -> "Case | Failed":
         triggers = self._store.turns.triggers(ids)
@@ -109,6 +118,11 @@ class Turner:
             return Failed(None, Failure(FailureClass.REJECTED, str(no)[:300]), persona)
         except RoomError as away:
             return Failed(None, Failure(FailureClass.ROOM_UNAVAILABLE, str(away)[:300]), persona)
+        if persona.far is not None:
+            carried = await self._far.carry(fetched, turn_id, persona)
+            if isinstance(carried, Failure):
+                return Failed(None, carried, persona)
+            fetched = carried
         thread = self._store.threads.get(cid)
         title = self._roster.title(cid)
         return Case(

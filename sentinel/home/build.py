@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sentinel.core.errors import UsageError
-from sentinel.core.gate import Passed, Verdict, judge
+from sentinel.core.gate import Passed, Verdict
 from sentinel.home import shim
+from sentinel.home.examine import examine, examine_facts
 from sentinel.home.executors import ADAPTERS
 from sentinel.home.facts import TASK_CAP_BYTES, read
 from sentinel.home.write import DIRECTORY_MODE, put, sync
@@ -83,13 +84,13 @@ def place(home: Path, files: Mapping[str, bytes], *, interpreter: str, must_pass
             put(fresh, name, data)
         shim.write(fresh, interpreter)
         # Judged under the name it will have, so that each line names a path that will exist.
-        verdict = judge(replace(read(fresh), home=str(home), name=home.name), ADAPTERS, guarded=None)
+        verdict = examine_facts(replace(read(fresh), home=str(home), name=home.name), guarded=None)
         if must_pass and not isinstance(verdict, Passed):
             return verdict
         must_be_free(home)
         fresh.rename(home)
         sync(home.parent)
-    return judge(read(home), ADAPTERS, guarded=None)
+    return examine(home, guarded=None)
 
 
 def must_be_free(home: Path) -> None:

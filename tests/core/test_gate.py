@@ -135,7 +135,6 @@ BREAKAGES = [
     ("executor", replace(BASE, program=replace(PROGRAM, is_regular=False)), "not a regular file"),
     ("executor", replace(BASE, program=replace(PROGRAM, is_executable=False)), "not executable"),
     ("executor", replace(BASE, program=replace(PROGRAM, mode=0o757)), "writable by others"),
-    ("executor", with_file("codex_user", "bob"), "only as the user"),
     ("executor", with_file("codex_env", "A=1\n", mode=0o640), "mode 0640"),
     ("executor", with_file("codex_env", "A=1\n", owner=0), "belongs to"),
     ("executor", with_file("codex_env", "# a comment\n"), "not KEY=VALUE"),

@@ -1,0 +1,92 @@
+"""Talks to a launcher: who are you, take this file, is that turn over. Source: docs/launcher.md.
+
+What is said goes over standard input as one line of JSON; the launcher itself gets our user's plain environment and no
+secret. Each verb has a time limit: an ssh that hangs costs seconds, never a turn's whole time.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from sentinel.asking import Asked, ask, ask_aside
+from sentinel.core.errors import Exit
+from sentinel.core.facts import Far, FarFacts, FarSilent, HomeFacts
+from sentinel.core.far import Question, read_answer, silence
+from sentinel.core.outcome import Failure, FailureClass
+from sentinel.core.persona import Persona
+from sentinel.home.environment import launcher_environment
+
+_PROBE_S: Final = 20.0
+_STOP_S: Final = 30.0
+_PUT_S: Final = 120.0
+_ANSWER_BYTES: Final = 64 * 1024
+
+
+def with_answer(facts: HomeFacts, far: Far) -> HomeFacts:
+    """Return the facts with what the far side told; its working directory is judged there, not here."""
+    return replace(facts, far=far)
+
+
+def probe(question: Question) -> Far:
+    """Ask a launcher who it runs as, and whether the working directory can be entered there."""
+    return _read(
+        ask(
+            (question.launcher, "--probe"),
+            data=question.line,
+            env=launcher_environment(),
+            timeout_s=_PROBE_S,
+            cap_bytes=_ANSWER_BYTES,
+        )
+    )
+
+
+async def probe_aside(question: Question) -> Far:
+    """Do as `probe`, while the event loop goes on."""
+    return _read(await _say(question.launcher, ("--probe",), question.line, timeout_s=_PROBE_S))
+
+
+async def stop(launcher: str, turn_id: str) -> Failure | None:
+    """End what may live of a turn and forget its folder there; None when nothing of it lives, else why that is not known."""
+    asked = await _say(launcher, ("--stop", turn_id), b"", timeout_s=_STOP_S)
+    return None if asked.code == 0 else _failure(asked)
+
+
+async def put(persona: Persona, turn_id: str, file: Path) -> str | Failure:
+    """Bring a file into the turn's folder on the far side; return its path there, or why that failed."""
+    data = file.read_bytes()
+    line = json.dumps({"name": file.name, "size_bytes": len(data)}).encode() + b"\n"
+    asked = await _say(persona.binary, ("--put", turn_id), line + data, timeout_s=_PUT_S)
+    if asked.code != 0:
+        return _failure(asked)
+    try:
+        path = json.loads(asked.stdout)["path"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        path = None
+    if not isinstance(path, str) or not path.startswith("/"):
+        return Failure(FailureClass.MISSING, "the launcher did not say where it put a file")
+    return path
+
+
+async def _say(launcher: str, words: tuple[str, ...], data: bytes, *, timeout_s: float) -> Asked:
+    return await ask_aside(
+        (launcher, *words),
+        data=data,
+        env=launcher_environment(),
+        timeout_s=timeout_s,
+        cap_bytes=_ANSWER_BYTES,
+    )
+
+
+def _read(asked: Asked) -> FarFacts | FarSilent:
+    return read_answer(asked.code, asked.stdout, asked.stderr, asked.why)
+
+
+def _failure(asked: Asked) -> Failure:
+    """Return what it means that a verb failed: out of reach is an outage, anything else is the launcher's own refusal."""
+    silent = silence(asked.code, asked.stderr, asked.why)
+    if silent.is_passing:
+        kind = FailureClass.UNAVAILABLE
+    else:  # 78 is the launcher's own refusal; else this one deed failed there (a full disk, say)
+        kind = FailureClass.MISSING if asked.code == Exit.CONFIG else FailureClass.CRASH
+    return Failure(kind, f"the other user's side {silent.why}")
