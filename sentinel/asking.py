@@ -7,6 +7,7 @@ that the runner of turns never takes the child for an orphan of its own.
 
 import asyncio
 import contextlib
+import errno
 import os
 import selectors
 import signal
@@ -21,12 +22,19 @@ from sentinel import reaper
 _CHUNK_BYTES: Final = 64 * 1024
 _STDERR_BYTES: Final = 8 * 1024
 _LEAVE_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 0.005
+_NOT_STARTED: Final = 126
+LACKS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""What this machine can be short of just now: no proof of anything."""
 _TOO_LATE: Final = "no answer within {limit_s:g} s"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of it. `code` is None when there is none: never started, over the time, or over the cap (`why` says it)."""
+    """What came of it. `code` is None when there is none: over the time, over the cap, no memory (`why` says it).
+
+    A program that cannot be started at all is 126, as in a shell, and `stderr` says why.
+    """
 
     code: int | None
     stdout: bytes
@@ -66,8 +74,9 @@ def _begin(argv: Sequence[str], env: Mapping[str, str]) -> "subprocess.Popen[byt
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        return Asked(None, b"", "", f"{argv[0]} cannot be started: {why}")
+        number = error.errno if isinstance(error, OSError) else None
+        why = f"{argv[0]} cannot be started: {os.strerror(number) if number else error}"
+        return Asked(None, b"", "", why) if number in LACKS else Asked(_NOT_STARTED, b"", why)
     reaper.started(child.pid)
     return child
 
@@ -94,6 +103,11 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
         os.killpg(child.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(_LEAVE_S)
+    deadline_s = time.monotonic() + _LEAVE_S
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < deadline_s:  # its orphans, where they come to us
+            if os.waitpid(-child.pid, os.WNOHANG)[0] == 0:
+                time.sleep(_LOOK_AGAIN_S)
 
 
 class _Talk:

@@ -33,7 +33,7 @@ def check(
     verdict = examine(home, guarded=guarded)
     if isinstance(verdict, Passed):
         refusal.clear(home)
-    else:
+    elif not verdict.is_passing:
         from sentinel.app.clock import SystemClock
 
         refusal.record(home, verdict.checks, now=SystemClock().now())
