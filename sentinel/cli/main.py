@@ -23,7 +23,7 @@ from sentinel.core.errors import Exit, SentinelError
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "A room in your browser with a persona that answers."),
     "hoop": ("hoop", "The embedded HOOP server: serve, accounts, rooms, codes, back-up."),
-    "persona": ("persona", "Persona homes: new, adopt, set, show, list, remove, export, import."),
+    "persona": ("persona", "Persona homes: new, adopt, set, show, list, remove, export, import, launcher."),
     "check": ("check", "Run the gate's seven checks on a persona."),
     "run": ("run", "Run a persona's sentinel in the foreground."),
     "say": ("say", "Post as a persona, mentions resolved, read back."),

@@ -8,6 +8,7 @@ import typer
 
 from sentinel.cli.check import report
 from sentinel.cli.output import print_json, print_line, tell
+from sentinel.cli.persona_launcher import app as launcher
 from sentinel.cli.persona_new import Json, Name, NewName, TokenFile, adopt, must_be_terminal, new, token_from
 from sentinel.core.errors import AlreadyRunning, ConfigError, Exit, UsageError
 from sentinel.core.facts import is_secret, unknown_files
@@ -24,6 +25,8 @@ app = typer.Typer(
     help="Homes of personas: one directory of one-value files each.",
     epilog="Example: sentinel persona show gode",
 )
+
+app.add_typer(launcher, name="launcher")
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
