@@ -1,8 +1,8 @@
 """Look at a home once, and say what is there. Never raises for what is on disk, never blocks, follows no link in it.
 
-Files are opened relative to the home's own descriptor, with O_NOFOLLOW and O_NONBLOCK (a FIFO would block for ever), must
-be regular, and are read up to a cap. Only the executor and its directory are reached by path, as the executor will be.
-Source: spec 02 sections 1 and 2; security facts, section B.
+Files are opened by `sentinel.whitelist`, beneath the home that was opened once: regular ones only, through no link, read up
+to a cap. Only the executor and its directory are reached by path, as the executor will be.
+Source: spec 02 sections 1 and 2; spec 03 section 1 "Paths".
 """
 
 import errno
@@ -29,16 +29,11 @@ from sentinel.core.facts import (
     one_value,
 )
 from sentinel.home.locate import hoop_home
+from sentinel.whitelist.beneath import Root
+from sentinel.whitelist.refusal import PathRefused, Rule
 
 VALUE_CAP_BYTES = 64 * 1024
 TASK_CAP_BYTES = 256 * 1024
-
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_WHY = {
-    errno.ELOOP: "it is a symbolic link",
-    errno.ENXIO: "it is a socket or a device",
-    errno.EACCES: "permission denied",
-}
 
 
 def read(home: Path, *, instead: Mapping[str, bytes | None] | None = None) -> HomeFacts:
@@ -51,22 +46,17 @@ def read(home: Path, *, instead: Mapping[str, bytes | None] | None = None) -> Ho
 
     """
     try:
-        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return _facts(home, Absent(), {}, frozenset())
+        with Root.open(home.absolute()) as root:
+            names = frozenset(os.listdir(root.descriptor))  # noqa: PTH208  # by descriptor: what was opened is what is listed
+            files = _files(root, names, instead or {})
+    except PathRefused as refusal:
+        directory = Absent() if refusal.rule is Rule.ABSENT else Unreadable(refusal.reason)
+        return _facts(home, directory, {}, frozenset())
     except OSError as fault:
         return _facts(home, Unreadable(_why(fault)), {}, frozenset())
-    try:
-        status = os.fstat(fd)
-        names = frozenset(os.listdir(fd))  # noqa: PTH208  # by descriptor: what was opened is what is listed
-        files = _files(fd, names, instead or {})
-    except OSError as fault:
-        return _facts(home, Unreadable(_why(fault)), {}, frozenset())
-    finally:
-        os.close(fd)
     for name, data in (instead or {}).items():
         names = names - {name} if data is None else names | {name}
-    return _facts(home, DirectoryFacts(stat.S_IMODE(status.st_mode), status.st_uid), files, names)
+    return _facts(home, DirectoryFacts(root.facts.mode, root.facts.owner), files, names)
 
 
 def _facts(
@@ -100,7 +90,7 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def _files(fd: int, names: frozenset[str], instead: Mapping[str, bytes | None]) -> dict[str, FileFact]:
+def _files(root: Root, names: frozenset[str], instead: Mapping[str, bytes | None]) -> dict[str, FileFact]:
     files: dict[str, FileFact] = {}
 
     def look(name: str) -> None:
@@ -108,7 +98,7 @@ def _files(fd: int, names: frozenset[str], instead: Mapping[str, bytes | None]) 
             data = instead[name]
             files[name] = Absent() if data is None else Present(data, 0o600, os.geteuid())
         else:
-            files[name] = _file(fd, name) if name in names else Absent()
+            files[name] = _file(root, name) if name in names else Absent()
 
     for name in SETTING_FILES:
         look(name)
@@ -121,33 +111,15 @@ def _files(fd: int, names: frozenset[str], instead: Mapping[str, bytes | None]) 
     return files
 
 
-def _file(fd: int, name: str) -> FileFact:
+def _file(root: Root, name: str) -> FileFact:
     cap = TASK_CAP_BYTES if name == "task.md" else VALUE_CAP_BYTES
     try:
-        own = os.open(name, _FILE_FLAGS, dir_fd=fd)
-    except FileNotFoundError:
-        return Absent()
-    except OSError as fault:
-        return Unreadable(_why(fault))
-    try:
-        status = os.fstat(own)
-        if not stat.S_ISREG(status.st_mode):
-            return Unreadable("it is not a regular file")
-        data = _read(own, cap + 1)
-    except OSError as fault:
-        return Unreadable(_why(fault))
-    finally:
-        os.close(own)
-    if len(data) > cap:
+        content = root.read(name, cap, follow=False)
+    except PathRefused as refusal:
+        return Absent() if refusal.rule is Rule.ABSENT else Unreadable(refusal.reason)
+    if content.is_cut:
         return Unreadable(f"it is larger than {cap} bytes")
-    return Present(data, stat.S_IMODE(status.st_mode), status.st_uid)
-
-
-def _read(fd: int, most: int) -> bytes:
-    data = b""
-    while len(data) < most and (more := os.read(fd, most - len(data))):
-        data += more
-    return data
+    return Present(content.data, content.facts.mode, content.facts.owner)
 
 
 def _word(files: Mapping[str, FileFact]) -> str | None:
@@ -201,16 +173,13 @@ def _lost(path: str, fault: OSError) -> str:
 
 
 def _why(fault: OSError) -> str:
-    return _WHY.get(fault.errno or 0, fault.strerror or "unknown fault").lower()
+    return (fault.strerror or "unknown fault").lower()
 
 
 def read_legacy(home: Path, name: str) -> FileFact:
     """Return one file of an older home, by the same rules."""
     try:
-        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as fault:
-        return Unreadable(_why(fault))
-    try:
-        return _file(fd, name)
-    finally:
-        os.close(fd)
+        with Root.open(home.absolute()) as root:
+            return _file(root, name)
+    except PathRefused as refusal:
+        return Unreadable(refusal.reason)
