@@ -1,0 +1,264 @@
+"""The far side says who it is, and runs an executor as it was told: docs/launcher.md, `--probe` and `--run`."""
+
+import json
+import os
+import pty
+import pwd
+import sys
+
+import pytest
+
+from tests.launcher.far_program import FAR, until
+
+ME = pwd.getpwuid(os.geteuid())
+
+
+def probed(far, **line):
+    code, out, err = far.call("--probe", data=json.dumps(line).encode() + b"\n")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+# --- --probe
+
+
+def test_probe_names_the_user_and_enters_the_directory_by_its_real_path(far, tmp_path):
+    (tmp_path / "link").symlink_to(far.cwd)
+
+    told = probed(far, cwd=str(tmp_path / "link"), later="ignored")
+
+    assert (told["user"], told["cwd_ok"], told["cwd"]) == (ME.pw_name, True, os.path.realpath(far.cwd))
+    assert told["turns"] == f"{told['home']}/.hoop-turns"
+    assert "program" not in told
+
+
+def test_probe_says_of_a_directory_that_is_none_that_it_cannot_be_entered(far):
+    told = probed(far, cwd=str(far.cwd / "absent"))
+
+    assert told["cwd_ok"] is False
+    assert "cwd" not in told
+
+
+@pytest.mark.parametrize(
+    ("program", "path", "found"),
+    [
+        ("sh", "/nowhere:/bin", "/bin/sh"),
+        ("sh", "/nowhere", None),
+        ("/bin/sh", "", "/bin/sh"),
+        ("sh", "bin:.", None),
+    ],
+)
+def test_probe_looks_a_program_up_on_the_path_it_is_given(far, program, path, found):
+    assert probed(far, cwd="/", program=program, path=path)["program"] == found
+
+
+def test_home_is_the_password_databases_whatever_the_environment_says(far, tmp_path):
+    far.program = FAR
+
+    code, out, _ = far.call("--probe", env={"HOME": str(tmp_path), "PATH": "/bin"})
+
+    assert code == 0
+    assert json.loads(out)["home"] == os.path.realpath(ME.pw_dir)
+
+
+def test_probe_by_hand_needs_no_line(far):
+    code, out, _ = far.call("--probe")
+
+    assert (code, json.loads(out)["cwd_ok"]) == (0, False)
+
+
+# --- --run
+
+
+def test_the_executor_gets_the_prompt_to_the_last_byte_and_its_output_comes_as_it_is(far):
+    prompt = os.urandom(300_000) + b"\n{}\n"
+
+    code, out, err = far.run("cat; echo two >&2; exit 3", prompt=prompt)
+
+    assert (code, out, err) == (3, prompt, "two\n")
+
+
+def test_the_environment_is_what_the_line_says_and_the_marker(far):
+    code, out, _ = far.run("", argv=["env"], env={"PATH": "/usr/bin:/bin", "X": "1 ' é"})
+
+    assert code == 0
+    assert sorted(out.decode().splitlines()) == sorted(
+        [f"HOOP_TURN={far.turn}", "PATH=/usr/bin:/bin", "X=1 ' é"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("exit 0", 0),
+        ("exit 1", 1),
+        ("exit 254", 254),
+        ("exit 255", 254),
+        ("kill -9 $$", 137),
+        ("kill -TERM $$", 143),
+    ],
+)
+def test_the_code_is_the_executors_but_never_sshs_own(far, script, code):
+    assert far.run(script)[0] == code
+
+
+def test_arguments_meet_no_shell(far):
+    argv = ["printf", "%s|", "$(id)", "a b", "", "'\"", "-n", "雪"]
+
+    assert far.run("", argv=argv)[1].decode() == "$(id)|a b||'\"|-n|雪|"
+
+
+def test_the_executor_starts_with_plain_signals_and_no_file_of_ours(far):
+    script = "import os,signal;print(signal.getsignal(13) is signal.SIG_DFL,signal.pthread_sigmask(0,[]),os.getsid(0)==os.getpid())"
+    listing = "import os;print(sorted(int(x) for x in os.listdir('/dev/fd')))"
+
+    code, out, _ = far.run(
+        "", argv=[sys.executable, "-ISc", f"{listing}\n{script.replace('is signal.SIG_DFL', '')}"]
+    )
+
+    fds, plain = out.decode().splitlines()
+    assert (code, fds) == (0, "[0, 1, 2, 3]"), "3 is the listing's own"
+    assert "set() True" in plain
+
+
+def test_sigpipe_ends_the_executor_as_it_would_anywhere(far):
+    assert far.run("sh -c 'kill -PIPE $$'; echo $?")[1] == b"141\n"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"user": "nobody-of-this-name"},
+        {"cwd": "/nowhere/at/all"},
+        {"cwd": "relative"},
+        {"argv": ["no-such-program"]},
+        {"argv": ["./sh"]},
+        {"argv": []},
+        {"argv": "sh"},
+        {"argv": ["sh", "a\0b"]},
+        {"argv": ...},
+        {"env": ...},
+        {"env": {"A=B": "1"}},
+        {"env": {"A": 1}},
+        {"env": {"HOOP_TURN": "another"}},
+        {"turn": "../x"},
+        {"turn": "a" * 65},
+        {"turn": 7},
+        {"stop": [["SIGNOPE", 1]]},
+        {"stop": [[[], 1]]},
+        {"stop": [["SIGINT", -1]]},
+        {"stop": [["SIGINT", True]]},
+        {"limit_s": "9"},
+        {"litter": [1]},
+    ],
+    ids=repr,
+)
+def test_what_is_not_right_is_refused_in_one_line_and_nothing_runs(far, changed):
+    code, out, err = far.run("touch ran", **changed)
+
+    assert (code, out) == (78, b"")
+    assert err.startswith("hoop-executor: ")
+    assert err.count("\n") == 1
+    assert not (far.cwd / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]\n",
+        b"no\n",
+        b"\xff\n",
+        b"[" * 100_000 + b"\n",
+        b'{"turn": NaN}\n',
+        b'{"a":"' + b"x" * 1_048_576 + b'"}\n',
+    ],
+    ids=["nothing", "cut", "list", "no-json", "no-utf8", "deep", "nan", "too-long"],
+)
+def test_a_line_that_is_none_is_refused(far, data):
+    code, out, err = far.call("--run", data=data)
+
+    assert (code, out, err.count("\n")) == (78, b"", 1)
+
+
+def test_the_right_user_runs(far):
+    assert far.run("id -un", user=ME.pw_name)[1].decode() == f"{ME.pw_name}\n"
+
+
+def test_a_turn_runs_once_at_a_time(far):
+    first = far.start("--run")
+    first.stdin.write(far.order("echo up; cat"))
+    first.stdout.readline()
+
+    code, _, err = far.run("exit 0")
+
+    assert (code, "running already" in err) == (78, True)
+    first.stdin.close()
+    assert first.wait(10) == 0
+
+
+def test_litter_is_removed_where_it_is_new_and_empty(far):
+    (far.cwd / ".old").mkdir()
+
+    far.run("mkdir .git .codex; touch .codex/kept", litter=[".git", ".codex", ".old", "..", "a/b"])
+
+    assert sorted(one.name for one in far.cwd.iterdir()) == [".codex", ".old"]
+
+
+@pytest.mark.parametrize("verb", ["--probe", "--run"])
+def test_a_terminal_between_the_sides_is_refused(far, verb):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-I", str(far.program), verb])
+
+    said = os.read(terminal, 4096).decode()
+    assert until(
+        lambda: os.waitpid(pid, os.WNOHANG | os.WUNTRACED)[0] == pid or not os.path.exists(f"/proc/{pid}")
+    )
+    os.close(terminal)
+
+    assert "a terminal stands between the two sides" in said
+
+
+# --- The command line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--help",), ("--run", "x"), ("--stop",), ("--stop", "a/b"), ("--put", ""), ("--stop", "a", "b")],
+)
+def test_other_words_are_refused(far, words):
+    code, out, err = far.call(*words)
+
+    assert (code, out, err.count("\n")) == (64, b"", 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ("/usr/local/libexec/hoop-executor --probe", 0),
+        ("--probe", 0),
+        ("/opt/hoop-executor --stop t-1", 0),
+        ("/opt/hoop-executor --stop t-1 ", 64),
+        ("/opt/hoop-executor --probe; id", 64),
+        ("hoop-executor --probe", 64),
+        ("/bin/sh -c id", 64),
+        ("--stop $(id)", 64),
+        ("", 64),
+    ],
+)
+def test_behind_a_forced_command_the_verb_is_taken_from_ssh_and_nothing_else(far, asked, code):
+    env = {"PATH": "/bin", "SSH_ORIGINAL_COMMAND": asked}
+
+    assert far.call(env=env)[0] == code
+
+
+def test_arguments_win_over_what_ssh_says(far):
+    env = {"PATH": "/bin", "SSH_ORIGINAL_COMMAND": "--probe"}
+
+    assert far.call("--nope", env=env)[0] == 64
+
+
+def test_the_program_starts_isolated_with_the_systems_python():
+    assert FAR.read_text().splitlines()[0] == "#!/usr/bin/python3 -I"
