@@ -32,6 +32,7 @@ Network = Annotated[str | None, typer.Option(help="on or off.")]
 User = Annotated[str | None, typer.Option(help="The user that the executor runs as (the running one).")]
 Owners = Annotated[list[str] | None, typer.Option("--owner", help="A uid whose commands count; repeatable.")]
 Task = Annotated[Path | None, typer.Option(help="The task.md to start with.")]
+EnvFile = Annotated[Path | None, typer.Option(help="A file of KEY=VALUE lines for the executor.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 
 
@@ -48,6 +49,7 @@ def new(
     sandbox: SandboxWord = None,
     network: Network = None,
     user: User = None,
+    env_file: EnvFile = None,
     template: Annotated[str | None, typer.Option("--from", help="A template to start from.")] = None,
     owners: Owners = None,
     task: Task = None,
@@ -67,6 +69,8 @@ def new(
     own = {"bin": binary, "cwd": cwd, "sandbox": sandbox, "network": network, "user": user}
     files = build.draft(start, adapter=word, values=values, own=own)
     files["token"] = token_from(token_file)
+    if env_file is not None:
+        files[f"{word}_env"] = build.read_source(env_file, what="the environment file").data
     if task is not None:
         files["task.md"] = build.read_source(task, what="the task").data
     verdict = build.place(home, files, interpreter=sys.executable, must_pass=True)

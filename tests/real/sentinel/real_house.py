@@ -57,6 +57,8 @@ class House:
             (self.base / name).mkdir(mode=0o700)
         self.home, self.cwd, self.binary = self.base / "homes" / "gode", self.base / "ws", binary_of(kind)
         self.planted = plant(self.base)
+        self.command, self.as_user = SENTINEL, {}
+        """How `sentinel` is called, and as whom: more options of a child process."""
         self.hoop = Hoop(self.base / "server")
         self.env = {
             "PATH": self.planted.path,
@@ -82,10 +84,17 @@ class House:
         token = self.base / "token"
         token.touch(mode=0o600)
         token.write_text(self.token)
-        arguments = {
+        words = [word for name, value in self._arguments().items() for word in (f"--{name}", str(value))]
+        self.cli("persona", "new", "gode", *words)
+        environment = self._executor_environment()
+        self.write(f"{self.kind}_env", "".join(f"{key}={value}\n" for key, value in environment.items()))
+        self.start()
+
+    def _arguments(self):
+        return {
             "server": self.hoop.url,
             "account": "Gode",
-            "token-file": token,
+            "token-file": self.base / "token",
             "adapter": self.kind,
             "model": MODEL_NAMES[self.kind],
             "bin": self.binary,
@@ -94,11 +103,6 @@ class House:
             "network": READ_ONLY[1],
             "owner": self.hoop.uid("ann"),
         }
-        words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
-        self.cli("persona", "new", "gode", *words)
-        environment = self._executor_environment()
-        self.write(f"{self.kind}_env", "".join(f"{key}={value}\n" for key, value in environment.items()))
-        self.start()
 
     def _executor_environment(self):
         state, port = self.base / "executor", self.model.port
@@ -135,7 +139,11 @@ class House:
         already = self._connections()
         with open(self.base / "stderr", "ab") as stderr:
             self.process = subprocess.Popen(
-                [*SENTINEL, "run", "gode", "all"], env=self.env, cwd=self.base, stderr=stderr
+                [*self.command, "run", "gode", "all"],
+                env=self.env,
+                cwd=self.base,
+                stderr=stderr,
+                **self.as_user,
             )
         until(lambda: self._connections() > already or self.process.poll() is not None, self.stderr)
         assert self._connections() > already, self.stderr()
@@ -189,9 +197,10 @@ class House:
     def cli(self, *arguments, code=0):
         """Run one command; its exit code must be `code`. Return its standard output."""
         done = subprocess.run(
-            [*SENTINEL, *arguments],
+            [*self.command, *arguments],
             env=self.env,
             cwd=self.base,
+            **self.as_user,
             capture_output=True,
             text=True,
             timeout=WAIT_S,
