@@ -106,7 +106,8 @@ def _files(root: Root, names: frozenset[str], instead: Mapping[str, bytes | None
     for name in (f"{word}_{file}" for file in ADAPTER_FILES) if word else ():
         look(name)
     for name in (*names, *instead):  # other adapters' paths count too: task.md must not repeat them
-        if name not in files and name.endswith(("_bin", "_cwd")):
+        is_readable_name = name.isprintable()  # what no path may be called is only an unknown file
+        if name not in files and is_readable_name and name.endswith(("_bin", "_cwd")):
             look(name)
     return files
 

@@ -192,6 +192,16 @@ def test_a_name_that_is_no_text_is_only_an_unknown_file(home):
     assert os.fsdecode(b"\xff\xfe") in read(home.path).names
 
 
+@pytest.mark.parametrize("name", [b"\xff_bin", b"a\nb_cwd"])
+def test_a_name_that_no_path_may_have_is_not_opened(home, name):
+    (home.path / os.fsdecode(name)).touch()
+
+    facts = read(home.path)
+
+    assert os.fsdecode(name) in facts.names
+    assert os.fsdecode(name) not in facts.files
+
+
 def test_reading_a_full_home_takes_little_of_a_turn(home):
     best = min(_timed(home) for _ in range(20))
 

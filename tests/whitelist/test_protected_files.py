@@ -83,6 +83,12 @@ def test_a_link_to_a_protected_name_is_refused(ground):
     assert refusal.value.rule is Rule.PROTECTED
 
 
+def test_a_link_with_a_protected_name_is_refused_wherever_it_leads(ground):
+    (ground / ".env").symlink_to("open.txt")
+
+    assert is_refused(ground, ".env", Protected(names=(".env",)))
+
+
 def test_a_hard_link_to_a_protected_file_is_refused(ground):
     os.link(ground / "token", ground / "sub" / "harmless")
 
