@@ -22,9 +22,12 @@ from sentinel.daemon.log import Log
 from sentinel.daemon.owed import obey_what_is_owed
 from sentinel.daemon.pulls import Pulls
 from sentinel.daemon.roster import Roster
+from sentinel.daemon.watchdog import Pulse
 from sentinel.daemon.window import Window
 from sentinel.store.inbox import ConversationState, Taken
 from sentinel.store.store import Store
+
+_CONNECTION = "connection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,17 @@ class Intake:
         window: Window,
         persona: Callable[[], Persona],
         heard: Heard,
+        pulse: Pulse,
         clock: Clock,
         log: Log,
     ) -> None:
-        """`guarded` are the conversations of the command line; None means all that the account is in."""
+        """`guarded` are the conversations of the command line; None means all that the account is in.
+
+        `pulse` is told of each pull and each ring at work (the watchdog's evidence).
+        """
         self._room, self._store, self._me = room, store, me
         self._guarded, self._roster, self._window = guarded, roster, window
-        self._persona, self._heard = persona, heard
+        self._persona, self._heard, self._pulse = persona, heard, pulse
         self._clock, self._log = clock, log
         self._pulls = Pulls(self._pull, clock=clock, log=log)
 
@@ -84,21 +91,9 @@ class Intake:
             match bell:
                 case Connected(reconnects):
                     self._log.info("connected", reconnects=reconnects)
-                    self._window.live = True
-                    self._heard.link(True)
-                    self._pulls.back()
-                    self._roster.forget()
-                    await obey_what_is_owed(
-                        self._heard.command,
-                        room=self._room,
-                        store=self._store,
-                        me=self._me,
-                        roster=self._roster,
-                        persona=self._persona(),
-                        clock=self._clock,
-                        log=self._log,
-                    )
-                    await self._pull_everything()
+                    self._pulse.on(_CONNECTION)
+                    await self._connected()
+                    self._pulse.off(_CONNECTION)
                 case Disconnected(why, retry_in_s):
                     self._log.warning("disconnected", why=why, retry_in_s=round(retry_in_s, 1))
                     self._window.live = False
@@ -110,6 +105,23 @@ class Intake:
                 case Superseded():
                     self._log.warning("superseded")
                     return
+
+    async def _connected(self) -> None:
+        self._window.live = True
+        self._heard.link(True)
+        self._pulls.back()
+        self._roster.forget()
+        await obey_what_is_owed(
+            self._heard.command,
+            room=self._room,
+            store=self._store,
+            me=self._me,
+            roster=self._roster,
+            persona=self._persona(),
+            clock=self._clock,
+            log=self._log,
+        )
+        await self._pull_everything()
 
     async def _fall_back(self) -> None:
         """Pull now and then even though nothing rang: a doorbell may be deaf and not know it."""
@@ -155,11 +167,20 @@ class Intake:
 
     async def _pull(self, cid: str, rang_at: float | None) -> None:
         """Read everything newer than the cursor, page by page. `rang_at` None: read the overlap again too."""
+        step = f"pull {cid}"
+        self._pulse.on(step)
+        try:
+            await self._read(cid, rang_at, on_page=lambda: self._pulse.on(step))
+        finally:
+            self._pulse.off(step)
+
+    async def _read(self, cid: str, rang_at: float | None, *, on_page: Callable[[], None]) -> None:
         state = self._store.inbox.conversation(cid) or await self._first_start(cid)
         after = state.cursor if rang_at is not None else self._overlap(state)
         more = True
         while more:
             page = await self._room.history(cid, after=after)
+            on_page()
             members = await self._roster.members(cid)
             self._window.add(cid, page.messages)
             await self._take(state, page.messages, members, rang_at)

@@ -37,16 +37,19 @@ class Postman:
         still_true: Callable[[str], bool],
         on_failure: Callable[[TurnRecord, Notice], None],
         on_settled: Callable[[], None],
+        on_step: Callable[[], None] = lambda: None,
     ) -> None:
         """Make the postman.
 
         `still_true(key)` judges a notice's cause; `on_failure` is told of turns that ended without delivery;
-        `on_settled` that something ended, whichever way: a conversation may be free for its next turn.
+        `on_settled` that something ended, whichever way: a conversation may be free for its next turn; `on_step`
+        that the loop went round or begins another delivery (the watchdog's evidence).
         """
         self._deliverer, self._store = deliverer, store
         self._account, self._persona = account, persona
         self._clock, self._log = clock, log
         self._still_true, self._on_failure, self._on_settled = still_true, on_failure, on_settled
+        self._on_step = on_step
         self._busy = asyncio.Lock()
         self._rung = asyncio.Event()
         self._attempts: dict[str, int] = {}
@@ -71,6 +74,10 @@ class Postman:
             self._rung.set()
         return drafted
 
+    def ring(self) -> None:
+        """Look again at what is due."""
+        self._rung.set()
+
     def room_is_back(self) -> None:
         """The live line is up again: try at once what waited for the room alone (a told wait stays told)."""
         now = self._clock.now().timestamp()
@@ -82,6 +89,7 @@ class Postman:
     async def run(self) -> None:
         """Deliver what is due, for ever."""
         while True:
+            self._on_step()
             self._rung.clear()
             wait_s = await self._round()
             with suppress(TimeoutError):
@@ -92,6 +100,7 @@ class Postman:
         """Try everything that is due; return how long until the next is, None when nothing waits."""
         for turn in self._store.turns.deliveries():
             if turn.ready_at <= self._clock.now().timestamp():
+                self._on_step()
                 await self.attempt(turn.id)
         waiting = self._store.turns.deliveries()
         if not waiting:

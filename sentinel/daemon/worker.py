@@ -5,7 +5,7 @@ queue and counts nobody; death is only what `core.obituary` calls death. Source:
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,8 +47,11 @@ class Worker:
         *,
         clock: Clock,
         log: Log,
+        on_round: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_round` is called each time that the loop goes round (the watchdog's evidence)."""
         self._turner, self._postman, self._presence = turner, postman, presence
+        self._on_round = on_round
         self._store, self._conditions = store, conditions
         self._aftermath, self._clock, self._log = aftermath, clock, log
         self._rung = asyncio.Event()
@@ -78,6 +81,7 @@ class Worker:
         """Take turns until `end`; raises `Unauthorized` when the room no longer knows us."""
         self._show()  # what an earlier process was (dead, held) is so until a turn proves otherwise
         while not self._ending:
+            self._on_round()
             self._rung.clear()
             batch = self._choose()
             if batch:

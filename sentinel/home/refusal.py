@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sentinel.core.gate import Check, Passed, Verdict
 from sentinel.home.write import put
@@ -40,3 +41,12 @@ def clear(home: Path) -> None:
     """Remove the record, if there is one."""
     with contextlib.suppress(OSError):
         (home / NAME).unlink()
+
+
+def last(home: Path) -> tuple[str, ...]:
+    """Return the lines of the kept refusal, `check: what: mend`; none when the last start was not refused."""
+    try:
+        kept: Any = json.loads((home / NAME).read_bytes())
+        return tuple(f"{one['check']}: {one['what']}: {one['mend']}" for one in kept["checks"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()

@@ -51,6 +51,10 @@ class Child:
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     by: EndedBy | None = None
 
+    @property
+    def is_judged(self):
+        return self.stopped.is_set()
+
     def request_stop(self, by):
         self.by = self.by or by
         self.stopped.set()
