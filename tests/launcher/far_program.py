@@ -15,7 +15,7 @@ from sentinel.home import templates
 FAR = templates.folder() / "launcher" / "hoop-executor"
 GONE_S = 10.0
 
-# The password database's home is the running user's real one, which a test has no business in.
+# The password database's home is the running user's real one, which a test has no business in; and --stop is patient.
 _ELSEWHERE = """\
 import importlib.machinery, importlib.util, sys
 sys.dont_write_bytecode = True
@@ -24,6 +24,7 @@ far = importlib.util.module_from_spec(importlib.util.spec_from_loader("far", loa
 sys.modules["far"] = far
 loader.exec_module(far)
 far.real_home = lambda: {home!r}
+far.STOP_POLITE_S = 1.0
 sys.exit(far.main())
 """
 
@@ -71,7 +72,7 @@ class Far:
         """Begin one call; what comes on its standard input is the test's to write."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         env = {"PATH": "/usr/bin:/bin", "FAR_SECRET": "never-seen"}
-        argv = [sys.executable, "-I", str(self.program), *words]
+        argv = [sys.executable, "-IS", str(self.program), *words]
         child = subprocess.Popen(
             argv, **{**pipes, "env": env, "start_new_session": True, "bufsize": 0, **options}
         )

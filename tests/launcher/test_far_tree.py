@@ -88,7 +88,7 @@ def test_the_whole_tree_ends_when_the_process_that_brought_it_is_gone(far):
     near = [sys.executable, "-Ic", "import subprocess,sys; sys.exit(subprocess.call(sys.argv[1:]))"]
     child = far.start("--run")
     child.kill()
-    argv = [*near, sys.executable, "-I", str(far.program), "--run"]
+    argv = [*near, sys.executable, "-IS", str(far.program), "--run"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = subprocess.Popen(argv, **pipes, start_new_session=True, bufsize=0)
     far.started.append(child)
