@@ -33,7 +33,7 @@ def is_refused(ground, path, protected):
                 pass
         except PathRefused as refusal:
             writing = refusal.rule
-    assert (reading is Rule.PROTECTED) or (writing is not Rule.PROTECTED)
+    assert (reading is Rule.PROTECTED) == (writing is Rule.PROTECTED)
     return reading is Rule.PROTECTED
 
 
