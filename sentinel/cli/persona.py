@@ -10,11 +10,12 @@ from sentinel.cli.check import report
 from sentinel.cli.output import print_json, print_line, tell
 from sentinel.cli.persona_launcher import app as launcher
 from sentinel.cli.persona_new import Json, Name, NewName, TokenFile, adopt, must_be_terminal, new, token_from
+from sentinel.cli.persona_wall import wall
 from sentinel.core.errors import AlreadyRunning, ConfigError, Exit, UsageError
 from sentinel.core.facts import is_secret, unknown_files
 from sentinel.core.gate import Passed
 from sentinel.home import shim
-from sentinel.home.examine import examine
+from sentinel.home.examine import NOT_ASKED, examine
 from sentinel.home.facts import read
 from sentinel.home.locate import find, home_of_new, hoop_home
 
@@ -37,6 +38,7 @@ app.command(
 app.command(
     epilog="Example: sentinel persona adopt gode --server http://127.0.0.1:8790 --account Gode --cid c1"
 )(adopt)
+app.command(epilog="Example: sentinel persona wall godemini01 /home/ann/work /home/ann/.hoop")(wall)
 
 
 @app.command("set", epilog="Example: sentinel persona set gode model gpt-5-codex")
@@ -199,9 +201,10 @@ def _homes() -> list[Path]:
 def _row(home: Path) -> dict[str, Any]:
     from sentinel.home.show import settings
 
-    verdict = examine(home, guarded=None)
+    verdict = examine(home, guarded=None, far=NOT_ASKED)  # a list asks no other machine
     told = {one.file: one.value for one in settings(read(home)) if one.path}
-    failed = [] if isinstance(verdict, Passed) else [check.check for check in verdict.failed]
+    faults = () if isinstance(verdict, Passed) else verdict.failed
+    failed = [check.check for check in faults if not check.is_passing]
     keys = ("adapter", "model", "server", "account")
     return {
         "name": home.name,

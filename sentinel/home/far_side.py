@@ -5,22 +5,26 @@ secret. Each verb has a time limit: an ssh that hangs costs seconds, never a tur
 """
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from sentinel.asking import Asked, ask, ask_aside
 from sentinel.core.errors import Exit
+from sentinel.core.evidence import evidence_of
 from sentinel.core.facts import Far, FarFacts, FarSilent, HomeFacts
 from sentinel.core.far import Question, read_answer, silence
 from sentinel.core.outcome import Failure, FailureClass
 from sentinel.core.persona import Persona
-from sentinel.home.environment import launcher_environment
+from sentinel.home.environment import PATH, launcher_environment
 
 _PROBE_S: Final = 20.0
 _STOP_S: Final = 30.0
 _PUT_S: Final = 120.0
 _ANSWER_BYTES: Final = 64 * 1024
+_LISTING_BYTES: Final = 64 * 1024 * 1024
+_LS_REFUSED: Final = (1, 2)
+_REFUSED: Final = "Permission denied"
 
 
 def with_answer(facts: HomeFacts, far: Far) -> HomeFacts:
@@ -66,6 +70,37 @@ async def put(persona: Persona, turn_id: str, file: Path) -> str | Failure:
     if not isinstance(path, str) or not path.startswith("/"):
         return Failure(FailureClass.MISSING, "the launcher did not say where it put a file")
     return path
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What became of listing a folder there: `is_closed` None when it cannot be told (absent, out of reach)."""
+
+    folder: str
+    is_closed: bool | None
+    said: str
+
+
+def look(persona: Persona, folder: str) -> Sight:
+    """Have the other user try to list a folder: what the kernel says to it, in its own words."""
+    header = {
+        "argv": ["/bin/ls", "-a", folder],
+        "cwd": persona.cwd,
+        "env": {"PATH": PATH, "LC_ALL": "C"},
+        "turn": "wall",
+        "user": persona.user,
+    }
+    asked = ask(
+        (persona.binary, "--run"),
+        data=json.dumps(header).encode() + b"\n",
+        env=launcher_environment(),
+        timeout_s=_PROBE_S,
+        cap_bytes=_LISTING_BYTES,
+    )
+    if asked.code == 0:
+        return Sight(folder, is_closed=False, said="")
+    is_refused = asked.code in _LS_REFUSED and _REFUSED in asked.stderr
+    return Sight(folder, is_closed=is_refused or None, said=evidence_of(asked.stderr) or asked.why)
 
 
 async def _say(launcher: str, words: tuple[str, ...], data: bytes, *, timeout_s: float) -> Asked:

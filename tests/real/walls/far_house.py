@@ -33,6 +33,8 @@ def install_for_all(folder):
     for name in ("sentinel", "adapters", "personas"):
         if (package / name).is_dir():
             shutil.copytree(package / name, folder / "lib" / name, dirs_exist_ok=True)
+    done = subprocess.run([python, "-m", "compileall", "-q", "-j2", folder / "lib"], check=False)
+    assert done.returncode == 0
     return [str(python), "-c", "from sentinel.cli.main import main; main()"], {
         "PYTHONPATH": str(folder / "lib")
     }

@@ -83,11 +83,6 @@ def test_the_kernel_refuses_the_workspace_and_there_is_no_key_to_find(house, wal
     for hidden in ("the operator's own", house.token, "SOMETHING_OF_OURS", "never-seen"):
         assert hidden not in said
     assert house.runs_of_operator() == 0
-
-
-def test_what_the_box_runs_is_told_where_it_is_and_who(house, walls):
-    house.until_answered(house.ask(house.room, "hello"))
-
     line = next(line for line in house.stderr().splitlines() if line.startswith("exec: "))
     assert f"[as {walls.box} in {walls.box_cwd}]" in line
     assert "codex exec --json" in line
@@ -199,6 +194,23 @@ def test_an_sshd_that_is_away_is_an_outage_that_heals_and_no_death(walls, tools)
     finally:
         if walls._sshd is None:
             walls.start_sshd()
+        house.close()
+
+
+def test_the_wall_can_be_shown(walls, tools):
+    house = FarHouse(walls, "sudo", tools)
+    try:
+        house.open()
+        closed = [walls.workspace, house.base / "homes", walls.workspace / "not-there"]
+
+        said = house.cli("persona", "wall", "gode", *map(str, closed))
+
+        assert [line.partition(":")[0] for line in said.splitlines()] == ["closed"] * 3
+        assert said.count("Permission denied") == 3
+        assert "OPEN: /usr" in house.cli("persona", "wall", "gode", str(walls.workspace), "/usr", code=78)
+        house.cli("persona", "wall", "gode", "/not/there", code=69)
+        house.cli("persona", "wall", "gode", "relative", code=64)
+    finally:
         house.close()
 
 

@@ -98,9 +98,8 @@ class World:
         return living_of(pwd.getpwnam(BOX).pw_uid)
 
     def wait_for_empty_box(self, within_s=GONE_S):
-        """Return what still lives of the other user when nothing does, or when the time is over."""
-        until(lambda: not self.alive_of_box(), within_s)
-        return self.alive_of_box()
+        """Return as soon as nothing of the other user lives; what still does when the time is over."""
+        return [] if until(lambda: not self.alive_of_box(), within_s) else self.alive_of_box()
 
     def end_box(self):
         """Kill whatever the other user still runs."""
@@ -108,13 +107,14 @@ class World:
 
     def start_sshd(self):
         """Serve ssh, and return when it listens."""
-        self._sshd = subprocess.Popen(
-            ["/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=(self.folder / "sshd.log").open("ab"),
-            start_new_session=True,
-        )
+        with (self.folder / "sshd.log").open("ab") as log:
+            self._sshd = subprocess.Popen(
+                ["/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
         assert until(self._listens, GONE_S), (self.folder / "sshd.log").read_text()
 
     def stop_sshd(self):
