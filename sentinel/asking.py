@@ -5,7 +5,6 @@ exactly the environment it is given. Blocking; `ask_aside` is the same for an ev
 that the runner of turns never takes the child for an orphan of its own.
 """
 
-import asyncio
 import contextlib
 import errno
 import os
@@ -58,6 +57,8 @@ async def ask_aside(
     child = _begin(argv, env)
     if isinstance(child, Asked):
         return child
+    import asyncio  # here, so that a gate that asks nothing starts without it
+
     return await asyncio.to_thread(_finish, child, data, timeout_s, cap_bytes)
 
 

@@ -1,6 +1,7 @@
 """The gate on a real home: read once, ask the far side if there is one, judge. Source: spec 02 section 2."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sentinel.core.codec import Adapter
@@ -9,7 +10,6 @@ from sentinel.core.facts import Broken, Far, FarSilent, HomeFacts
 from sentinel.core.far import Question, is_elsewhere, question
 from sentinel.core.gate import Verdict, judge
 from sentinel.core.walls import declared_directory
-from sentinel.home import far_side
 from sentinel.home.environment import PATH
 from sentinel.home.executors import ADAPTERS
 from sentinel.home.facts import read
@@ -39,7 +39,7 @@ def examine_facts(facts: HomeFacts, *, guarded: bool | None, far: Far | None = N
     """Do as `examine`, of a home that was read already."""
     asked = _question(facts)
     if asked is not None:
-        facts = far_side.with_answer(facts, far or far_side.probe(asked))
+        facts = replace(facts, far=far or _probe(asked))
     return judge(facts, ADAPTERS, guarded=guarded)
 
 
@@ -48,8 +48,18 @@ async def examine_aside(home: Path, *, guarded: bool | None) -> Verdict:
     facts = read(home)
     asked = _question(facts)
     if asked is not None:
-        facts = far_side.with_answer(facts, await far_side.probe_aside(asked))
+        from sentinel.home.far_side import probe_aside
+
+        facts = replace(facts, far=await probe_aside(asked))
     return judge(facts, ADAPTERS, guarded=guarded)
+
+
+def _probe(asked: Question) -> Far:
+    from sentinel.home.far_side import (
+        probe,
+    )  # only where there is a far side: most gates never start a process
+
+    return probe(asked)
 
 
 def _question(facts: HomeFacts) -> Question | None:

@@ -5,14 +5,14 @@ secret. Each verb has a time limit: an ssh that hangs costs seconds, never a tur
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from sentinel.asking import Asked, ask, ask_aside
 from sentinel.core.errors import Exit
 from sentinel.core.evidence import evidence_of
-from sentinel.core.facts import Far, FarFacts, FarSilent, HomeFacts
+from sentinel.core.facts import Far, FarFacts, FarSilent
 from sentinel.core.far import Question, read_answer, silence
 from sentinel.core.outcome import Failure, FailureClass
 from sentinel.core.persona import Persona
@@ -25,11 +25,6 @@ _ANSWER_BYTES: Final = 64 * 1024
 _LISTING_BYTES: Final = 64 * 1024 * 1024
 _LS_REFUSED: Final = (1, 2)
 _REFUSED: Final = "Permission denied"
-
-
-def with_answer(facts: HomeFacts, far: Far) -> HomeFacts:
-    """Return the facts with what the far side told; its working directory is judged there, not here."""
-    return replace(facts, far=far)
 
 
 def probe(question: Question) -> Far:
