@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "status": ("status", "What each persona is doing now."),
     "usage": ("usage", "Tokens and turns of each persona."),
     "logs": ("logs", "A persona's decisions, one line each."),
+    "service": ("service", "A persona as a service: install, uninstall, restart, status."),
     "retry": ("control", "Try parked messages again."),
     "pause": ("control", "Take no new turns."),
     "resume": ("control", "Take turns again."),
