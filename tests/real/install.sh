@@ -36,8 +36,16 @@ command -v chromium >/dev/null || command -v chromium-browser >/dev/null || comm
 command -v ip >/dev/null || [ -x /sbin/ip ] || missing+=(iproute2)
 command -v strace >/dev/null || missing+=(strace)
 command -v unshare >/dev/null || missing+=(util-linux)
+[ -x /usr/sbin/sshd ] || missing+=(openssh-server)
+command -v ssh >/dev/null || missing+=(openssh-client)
+command -v sudo >/dev/null || missing+=(sudo)
+# The far side runs with the system's own python; an unprivileged operator in the tests makes an environment with it.
+/usr/bin/python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  policy=/usr/sbin/policy-rc.d # what is installed for the tests serves nobody: no sshd on all interfaces
+  [ -e "$policy" ] || { printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" && trap 'rm -f "$policy"' EXIT; }
   { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"; } >&2
+  [[ " ${missing[*]} " != *" openssh-server "* ]] || systemctl disable --quiet ssh.service 2>/dev/null || true
 fi
 
 executor() { # name, binary, version
@@ -58,3 +66,8 @@ tool chromium chromium chromium-browser google-chrome
 tool ip ip /sbin/ip
 tool strace strace
 tool unshare unshare
+tool sshd /usr/sbin/sshd
+tool ssh ssh
+tool sudo sudo
+tool visudo visudo /usr/sbin/visudo
+tool python3 /usr/bin/python3
