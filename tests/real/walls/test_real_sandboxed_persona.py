@@ -12,7 +12,7 @@ import pytest
 
 from tests.real.executors.real_world import loopback_only
 from tests.real.sentinel.real_house import spoken, until
-from tests.real.walls.far_house import FarHouse, install_codex, install_for_all
+from tests.real.walls.far_house import FarHouse, install_executors, install_for_all
 from tests.real.walls.walls_world import KINDS, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
@@ -41,7 +41,7 @@ def walls():
 
 @pytest.fixture(scope="module")
 def tools(walls):
-    return install_for_all(walls.folder), install_codex(walls.folder)
+    return install_for_all(walls.folder), install_executors(walls.folder)
 
 
 @pytest.fixture(params=KINDS)
@@ -54,20 +54,26 @@ def house(request, walls, tools):
         made.close()
 
 
-def test_the_code_word_comes_back_over_two_connections_with_nothing_alive_between(house, walls):
-    word = f"PLOVER-{uuid.uuid4().hex[:10]}"
-    house.model.does("text:text=noted")
-    house.until_answered(house.ask(house.room, f"the code word is {word}"))
-    assert walls.wait_for_empty_box() == []
+@pytest.mark.parametrize(("kind", "via"), [("codex", "sudo"), ("codex", "ssh"), ("claude", "ssh")])
+def test_the_code_word_comes_back_over_two_connections_with_nothing_alive_between(walls, tools, kind, via):
+    house = FarHouse(walls, via, tools, kind=kind)
+    try:
+        house.open()
+        word = f"PLOVER-{uuid.uuid4().hex[:10]}"
+        house.model.does("text:text=noted")
+        house.until_answered(house.ask(house.room, f"the code word is {word}"))
+        assert walls.wait_for_empty_box() == []
 
-    house.model.does("recall:re=PLOVER-[0-9a-f]{10}")
-    answer = house.until_answered(house.ask(house.room, "what was the code word?"))
+        house.model.does("recall:re=PLOVER-[0-9a-f]{10}")
+        answer = house.until_answered(house.ask(house.room, "what was the code word?"))
 
-    *_, prompt = spoken(house.model.requests()[-1])
-    assert word not in prompt  # so it came from the thread, which lives in the other user's home
-    assert answer["text"] == word
-    assert walls.wait_for_empty_box() == []
-    assert house.runs_of_operator() == 0
+        *_, prompt = spoken(house.model.requests()[-1])
+        assert word not in prompt  # so it came from the thread, which lives in the other user's home
+        assert answer["text"] == word
+        assert walls.wait_for_empty_box() == []
+        assert house.runs_of_operator() == 0
+    finally:
+        house.close()
 
 
 def test_the_kernel_refuses_the_workspace_and_there_is_no_key_to_find(house, walls):
