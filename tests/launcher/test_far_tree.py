@@ -121,6 +121,35 @@ def test_stop_does_not_wait_for_steps_that_take_too_long(far):
     assert far.alive() == []
 
 
+def test_a_time_limit_of_nothing_ends_even_what_has_hardly_begun(far):
+    assert far.run("sleep 60", limit_s=0, stop=[])[0] == 128 + signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process of /proc")
+def test_a_program_whose_main_thread_ended_is_no_zombie(far):
+    script = (
+        "import ctypes,os,threading,time;threading.Thread(target=time.sleep,args=(60,)).start();"
+        "print(os.getpid(),file=open('pid','w'),flush=True);ctypes.CDLL(None).pthread_exit(None)"
+    )
+    child = begin(far, f'setsid {sys.executable} -ISc "{script}" & echo up; read line')
+
+    def status():
+        return _content(f"/proc/{_content(far.cwd / 'pid').decode().strip() or 0}/status")
+
+    assert until(lambda: b"State:\tZ" in status() and b"Threads:\t2\n" in status())
+
+    child.stdin.write(b"go\n")
+
+    assert child.wait(10) == 0
+    assert b"Threads:\t2\n" not in status()
+
+
+def _content(path):
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read()
+    return b""
+
+
 def test_output_ends_when_the_executor_does_and_not_with_who_fled(far):
     child = begin(far, "echo up; (setsid sh -c ': WORD; sleep 60' &) ; sleep 0.2")
 
