@@ -7,6 +7,7 @@ Source: security facts, section D.
 
 import os
 import plistlib
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -111,9 +112,10 @@ class Launchd:
         """Nothing to do: launchd keeps no file open."""
 
     def _lint(self, path: Path) -> None:
-        said = ask(["plutil", "-lint", str(path)], env=self._env, timeout_s=_ASK_S, cap_bytes=_CAP_BYTES)
-        if said.code is None:  # there is no plutil here: the file was read back when it was made
+        plutil = shutil.which("plutil", path=self._env["PATH"])
+        if plutil is None:  # no Mac: the file was read back when it was made
             return
+        said = ask([plutil, "-lint", str(path)], env=self._env, timeout_s=_ASK_S, cap_bytes=_CAP_BYTES)
         if said.code != 0:
             raise ConfigError(f"plutil refuses {path}", mend=said.stdout.decode("utf-8", "replace").strip())
 
