@@ -308,7 +308,7 @@ def serve(path, kept):
     """Supervise until TERM; `kept` tells what runs, and is gone when nothing does."""
     kept, told = Path(kept), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
-    with Supervisor(path, home=os.environ["HOME"]) as supervisor:
+    with Supervisor(path, home=os.environ["HOME"], scale=1 / 60) as supervisor:
         while not told.wait(0.05):
             ended = [one.code for one in supervisor.runs if one.code is not None]
             state = {
