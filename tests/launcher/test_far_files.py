@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.launcher.far_program import load
 
-NAMES = ["a.txt", "雪 花.png", "with space", "outbox/b", "'\"$(id);&", "x" * 255]
+NAMES = ["雪 花.png", "outbox/b", "'\"$(id);&", "x" * 255]
 BAD = [
     "",
     ".",

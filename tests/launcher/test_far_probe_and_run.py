@@ -108,17 +108,20 @@ def test_arguments_meet_no_shell(far):
     assert far.run("", argv=argv)[1].decode() == "$(id)|a b||'\"|-n|雪|"
 
 
-def test_the_executor_starts_with_plain_signals_and_no_file_of_ours(far):
-    script = "import os,signal;print(signal.getsignal(13) is signal.SIG_DFL,signal.pthread_sigmask(0,[]),os.getsid(0)==os.getpid())"
-    listing = "import os;print(sorted(int(x) for x in os.listdir('/dev/fd')))"
-
-    code, out, _ = far.run(
-        "", argv=[sys.executable, "-ISc", f"{listing}\n{script.replace('is signal.SIG_DFL', '')}"]
+def test_the_executor_starts_a_session_with_no_signal_held_back_and_no_file_of_ours(far):
+    script = (
+        "import os,signal;print(sorted(int(one) for one in os.listdir('/dev/fd')));"
+        "print(signal.pthread_sigmask(signal.SIG_BLOCK, []), os.getsid(0) == os.getpid())"
     )
 
-    fds, plain = out.decode().splitlines()
-    assert (code, fds) == (0, "[0, 1, 2, 3]"), "3 is the listing's own"
-    assert "set() True" in plain
+    reader, writer = os.pipe()
+    order = far.order(argv=[sys.executable, "-ISc", script])
+    code, out, _ = far.call("--run", data=order, pass_fds=(reader, writer))
+    os.close(reader)
+    os.close(writer)
+
+    assert code == 0
+    assert out.decode().splitlines() == ["[0, 1, 2, 3]", "set() True"], "3 is the listing's own"
 
 
 def test_sigpipe_ends_the_executor_as_it_would_anywhere(far):
@@ -154,6 +157,15 @@ def test_a_directory_that_goes_away_after_the_probe_is_refused_at_the_run(far):
 
 def test_the_right_user_runs(far):
     assert far.run("id -un", user=ME.pw_name)[1].decode() == f"{ME.pw_name}\n"
+
+
+def test_a_prompt_that_the_executor_does_not_want_is_not_waited_for(far):
+    child = far.start("--run")
+    child.stdin.write(far.order("exec <&-; echo up; sleep 60"))
+    child.stdout.readline()
+
+    with pytest.raises(BrokenPipeError):
+        child.stdin.write(b"x" * 1_000_000)
 
 
 def test_a_turn_runs_once_at_a_time(far):

@@ -9,7 +9,9 @@ import time
 
 import pytest
 
-from tests.launcher.far_program import until
+from tests.launcher.far_program import load, until
+
+program = load()
 
 # Six processes: the executor, one in a session of its own, one that forked twice, each deaf to what is polite; and a
 # child of each. The last one also dropped its environment, so no marker leads to it.
@@ -202,6 +204,17 @@ def test_stop_signals_nobody_who_only_got_the_number(far, content):
         bystander.kill()
 
     assert (code, lives) == (0, True)
+
+
+def test_a_supervisor_that_left_since_it_was_looked_up_is_not_signalled(tmp_path, monkeypatch):
+    """Its number may be somebody else's by now."""
+    monkeypatch.setattr(program, "real_home", lambda: str(tmp_path))
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as bystander:
+        was_sent = program.Lock.signal("t-1", bystander.pid, signal.SIGKILL)
+        lives = bystander.poll() is None
+        bystander.kill()
+
+    assert (was_sent, lives) == (False, True)
 
 
 def test_stop_ends_nothing_of_another_turn(far):
