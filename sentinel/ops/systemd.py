@@ -108,6 +108,8 @@ PartOf={name}
 
 [Service]
 Type=oneshot
+# To be stopped while it waits is no failure.
+SuccessExitStatus=SIGTERM
 ExecStart=sleep {AGAIN_S}
 ExecStart=systemctl --user --no-block start {argument(name)}
 """

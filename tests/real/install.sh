@@ -36,6 +36,7 @@ command -v chromium >/dev/null || command -v chromium-browser >/dev/null || comm
 command -v ip >/dev/null || [ -x /sbin/ip ] || missing+=(iproute2)
 command -v strace >/dev/null || missing+=(strace)
 command -v unshare >/dev/null || missing+=(util-linux)
+command -v systemd-analyze >/dev/null || missing+=(systemd)
 [ -x /usr/sbin/sshd ] || missing+=(openssh-server)
 command -v ssh >/dev/null || missing+=(openssh-client)
 command -v sudo >/dev/null || missing+=(sudo)
@@ -71,3 +72,4 @@ tool ssh ssh
 tool sudo sudo
 tool visudo visudo /usr/sbin/visudo
 tool python3 /usr/bin/python3
+tool systemd-analyze systemd-analyze

@@ -20,6 +20,7 @@ from markdown_it import MarkdownIt
 from sentinel.app import status
 from sentinel.core.model import Kind
 from sentinel.server.admin import directory
+from tests.fakes import supervisor
 from tests.fakes.demo_process import STAND_INS, until
 
 RUNBOOKS = Path(__file__).parents[2] / "runbooks"
@@ -61,6 +62,9 @@ class House:
         self._program("sentinel", "import sys\nfrom sentinel.cli.main import main\nmain()\n")
         for name, text in STAND_INS.items():
             self._program(name, text)
+        for name in ("systemctl", "launchctl"):  # stand-ins that really start what is installed
+            words = [sys.executable, supervisor.__file__, name, str(base / "services")]
+            self._program(name, f"import os, sys\nos.execv({words[0]!r}, [*{words!r}, *sys.argv[1:]])\n")
         self.env = {"PATH": f"{base / 'bin'}:/usr/bin:/bin", "HOME": str(base / "home"), "LANG": "C.UTF-8"}
         self.values = {"DIR": f"{base}/server", "NEW-DIR": f"{base}/restored", "PORT": "0"}
         with directory(base / "server", create=True) as accounts:
@@ -217,6 +221,14 @@ def restore_proved(house):
     assert len(texts) == 4
 
 
+def service_proved(house):
+    """The service ran, and is taken away again: no unit, no sentinel."""
+    units = house.base / "home" / ".config" / "systemd" / "user"
+    assert list(units.glob("com.hoop.*")) == []
+    assert list((house.base / "services").glob("*.json")) == []
+    assert house.run("sentinel status NAME").startswith("gode: offline")
+
+
 def after_the_back_up(house, script):
     """Let the persona see messages that the restored server will not know."""
     if script.startswith("sentinel hoop backup"):
@@ -228,6 +240,7 @@ PROOFS = {
     "new-persona.md": new_persona_proved,
     "rotate-token.md": rotation_proved,
     "restore-server.md": restore_proved,
+    "service.md": service_proved,
 }
 
 
