@@ -108,7 +108,8 @@ class Far:
 
     def end(self):
         """End whatever a failed test left."""
-        self.stop()
+        if any(child.poll() is None for child in self.started):
+            self.stop()
         for child in self.started:
             child.kill()
             child.wait()
