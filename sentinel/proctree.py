@@ -16,7 +16,7 @@ _PROC: Final = Path("/proc")
 _TASKS: Final = _PROC / "self" / "task"
 _PR_SET_CHILD_SUBREAPER: Final = 36
 # Places in /proc/PID/stat, counted from behind the command's name (which may hold spaces and parentheses).
-_STATE, _PARENT, _SESSION, _STARTED = 0, 1, 3, 19
+_STATE, _PARENT, _SESSION, _THREADS, _STARTED = 0, 1, 3, 17, 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ def look(pid: int) -> Seen | None:
     except OSError:
         return None
     rest = stat[stat.rfind(b")") + 2 :].split()
-    return Seen(
-        pid, int(rest[_PARENT]), int(rest[_SESSION]), int(rest[_STARTED]), rest[_STATE] in (b"Z", b"X")
-    )
+    # A main thread that ended looks like a zombie while its other threads live on.
+    is_zombie = rest[_STATE] in (b"Z", b"X") and int(rest[_THREADS]) <= 1
+    return Seen(pid, int(rest[_PARENT]), int(rest[_SESSION]), int(rest[_STARTED]), is_zombie)
 
 
 def everything() -> dict[int, Seen]:

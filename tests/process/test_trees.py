@@ -190,3 +190,23 @@ async def test_stopping_takes_no_longer_than_the_sequence(run, script):
     await asyncio.wait_for(turn.gone(), 10)
 
     assert time.monotonic() - begun < 5
+
+
+LEADERLESS = """
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+print(os.getpid(), file=open("pid1", "w"), flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+async def test_a_process_whose_main_thread_is_over_is_no_zombie_and_ends_with_the_tree(run, shell, tmp_path):
+    (tmp_path / "leaderless.py").write_text(LEADERLESS)
+    codec = shell(f"setsid {sys.executable} leaderless.py & while [ ! -s pid1 ]; do sleep 0.01; done; exit 0")
+    turn = await run(codec, linger_s=0.05)
+
+    await asyncio.wait_for(turn.gone(), 10)
+
+    (pid,) = pids_in(tmp_path)
+    assert not alive(pid)
+    assert proctree.look(pid) is None
