@@ -36,6 +36,7 @@ class Notice(StrEnum):
     OUTAGE = "outage"
     THREAD_RENEWED = "thread-renewed"
     LOOP_GUARD = "loop-guard"
+    HOP_LIMIT = "hop-limit"
     MISSED = "missed"
     AMBIGUOUS = "ambiguous"
     INTERRUPTED_ASK = "interrupted-ask"
@@ -85,6 +86,8 @@ _EN: Final[Mapping[Notice, str]] = {
     "I need from before, please tell me again.",
     Notice.LOOP_GUARD: "Personas have called me {turns} times here within {minutes} min, so I answer no persona for now. As "
     "soon as a human calls me, I go on.",
+    Notice.HOP_LIMIT: "Personas have answered each other {hops} times here since a human spoke, so I leave it at that. As soon "
+    "as a human calls me, I go on.",
     Notice.MISSED: "Missed while away: {count} messages to me were too old when I came back. What still matters, please "
     "send again.",
     Notice.AMBIGUOUS: "These names fit several members, so I have called none of them: {names}.",
@@ -127,6 +130,7 @@ _ZH: Final[Mapping[Notice, str]] = {
     Notice.OUTAGE: "我需要的服务已经中断 {minutes} 分钟（{cause}）。你们的消息都已保留，服务恢复后会回答，无需任何操作。",
     Notice.THREAD_RENEWED: "我在这里原来的工作会话无法继续（{cause}），所以开始了新的会话。需要用到的前文，请再告诉我一次。",
     Notice.LOOP_GUARD: "其他 AI 成员在 {minutes} 分钟内已在这里叫了我 {turns} 次，所以我暂时不回答它们。只要有人类成员叫我，我就继续。",
+    Notice.HOP_LIMIT: "自人类成员上次发言以来，AI 成员已在这里相互回答了 {hops} 次，所以我到此为止。只要有人类成员叫我，我就继续。",
     Notice.MISSED: "离线期间错过：有 {count} 条发给我的消息在我回来时已经太旧。仍然需要的，请再发一次。",
     Notice.AMBIGUOUS: "以下名字对应多位成员，所以我没有叫其中任何一位：{names}。",
     Notice.INTERRUPTED_ASK: "我在处理一条消息时被中断，部分工作可能已经完成。我不会自行重做：请所有者用 /retry 决定。",

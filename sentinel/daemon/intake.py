@@ -18,6 +18,7 @@ from sentinel.core.ports import Clock, Connected, Disconnected, MembersChanged, 
 from sentinel.core.triage import Decision, Obey, Skip, Wake, names_me, triage, word
 from sentinel.core.triage import Reason as Why
 from sentinel.daemon.first_start import first_start
+from sentinel.daemon.guard import STOPPED_BY
 from sentinel.daemon.log import Log
 from sentinel.daemon.owed import obey_what_is_owed
 from sentinel.daemon.pulls import Pulls
@@ -40,6 +41,8 @@ class Heard:
     """A command was taken in: carry it out, beside the queue; it is noted as obeyed when this returns."""
     missed: Callable[[str, int], None]
     """So many triggers of a conversation were too old."""
+    guarded: Callable[[str, Why], None]
+    """The loop guard kept a persona's call from waking us: in this conversation, for this reason."""
     link: Callable[[bool], None]
     """The live line is up, or down."""
 
@@ -242,22 +245,28 @@ class Intake:
         )
 
     def _tell(self, cid: str, decided: Sequence[tuple[Message, Decision]]) -> None:
-        missed = 0
+        missed, stopped_by = 0, None
         for message, decision in decided:
             match decision:
-                case Wake():
+                case Wake(resets_guard):
                     self._log.info("wakes", cid=cid, message=message.id)
+                    stopped_by = None if resets_guard else stopped_by
                     self._heard.queued()
                 case Obey(command):
                     self._heard.command(message, command)
                     self._store.inbox.obeyed(message.id, now=self._clock.now().timestamp())
                 case Skip(Why.STALE):
                     missed += 1
+                case Skip(reason) if reason in STOPPED_BY:
+                    self._log.info("loop guard", cid=cid, message=message.id, reason=reason.value)
+                    stopped_by = reason
                 case _:
                     if names_me(message, self._me):
                         self._log.info("does not wake", cid=cid, message=message.id, reason=word(decision))
         if missed:
             self._heard.missed(cid, missed)
+        if stopped_by is not None:
+            self._heard.guarded(cid, stopped_by)
 
     async def _first_start(self, cid: str) -> ConversationState:
         state = await first_start(

@@ -19,6 +19,7 @@ from sentinel.core.journal import FinishDelivery, StopAndRequeue, recover
 from sentinel.core.model import Message, PresenceState
 from sentinel.core.notices import Notice
 from sentinel.core.persona import Persona
+from sentinel.core.triage import Reason
 from sentinel.daemon import folders
 from sentinel.daemon.aftermath import Aftermath
 from sentinel.daemon.commands import Commands
@@ -26,6 +27,7 @@ from sentinel.daemon.condition import Conditions
 from sentinel.daemon.control import Control
 from sentinel.daemon.execution import Running
 from sentinel.daemon.ground import Ground
+from sentinel.daemon.guard import LoopGuard
 from sentinel.daemon.intake import Heard, Intake
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.presence import Presence
@@ -84,11 +86,12 @@ class Sentinel:
             persona=ground.persona.name,
             clock=clock,
             log=log,
-            still_true=lambda key: still_true(self._conditions, key),
+            still_true=self._is_still_true,
             on_failure=self._undelivered,
             on_settled=lambda: self._worker.ring(),  # noqa: PLW0108  # the worker is made after the postman
             on_step=lambda: pulse.on(_DELIVERIES),
         )
+        self._guard = LoopGuard(store, self._postman, clock=clock)
         self._aftermath = Aftermath(
             store, self._conditions, self._postman, persona=ground.persona, clock=clock, log=log
         )
@@ -120,7 +123,13 @@ class Sentinel:
             roster=self._roster,
             window=self._window,
             persona=self._current_persona,
-            heard=Heard(self._worker.ring, self._obey, self._missed, self._link),
+            heard=Heard(
+                self._worker.ring,
+                self._obey,
+                self._missed,
+                self._stopped_by_guard,
+                self._link,
+            ),
             pulse=pulse,
             clock=clock,
             log=log,
@@ -242,6 +251,12 @@ class Sentinel:
     def _missed(self, cid: str, count: int) -> None:
         text = notices.text(Notice.MISSED, self._persona.locale, count=count)
         self._postman.say(cid, f"missed:{cid}:{self._ground.clock.now():%Y-%m-%dT%H:%M}", text)
+
+    def _is_still_true(self, key: str) -> bool:
+        return still_true(self._conditions, key) and self._guard.still_true(key)
+
+    def _stopped_by_guard(self, cid: str, reason: Reason) -> None:
+        self._guard.stopped(cid, reason, self._persona)
 
     def _link(self, up: bool) -> None:  # noqa: FBT001  # the shape that the intake calls
         if up:

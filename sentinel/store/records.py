@@ -135,6 +135,14 @@ class Records:
         )
         return row is not None
 
+    def newest_notice(self, prefix: str) -> float | None:
+        """Return when the newest notice whose key begins with `prefix` was drafted, or None."""
+        row = self._db.row(
+            "SELECT max(started_at) FROM turns WHERE kind = 'notice' AND key_id >= ? AND key_id < ?",
+            (prefix, f"{prefix}\U0010ffff"),
+        )
+        return row[0] if row else None
+
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Return the turns that are between `running` and `verified`, oldest first."""
         marks = ",".join("?" * len(UNFINISHED))

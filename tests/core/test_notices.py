@@ -19,6 +19,7 @@ SAMPLES = {
     "failures": 3,
     "minutes": 10,
     "turns": 6,
+    "hops": 3,
     "count": 4,
     "names": "ann, bob",
     "parked": 1,
