@@ -72,6 +72,7 @@ def _read(home: Path, store: Store, now: float) -> Status:
     heartbeat = store.meta("heartbeat")
     usage = store.threads.usage(since=now - _DAY_S)
     cause = condition.death.cause if condition.death else condition.hold.cause if condition.hold else None
+    ended = "crash-loop" if condition.ended else None
     aside = (State.PARKED, State.REJECTED, State.NEEDS_HUMAN)
     if not alive:
         state = "offline"
@@ -87,7 +88,7 @@ def _read(home: Path, store: Store, now: float) -> Status:
         name=home.name,
         state=state,
         running=alive,
-        cause=cause.value if cause else None,
+        cause=cause.value if cause else ended,
         conversations=tuple(
             Guarded(one.cid, one.cursor, one.answered) for one in store.inbox.conversations()
         ),

@@ -135,14 +135,6 @@ def judge_refusal(first_seen: datetime | None, now: datetime) -> Dead | Hold:
     return Hold(since + REFUSAL_RECHECK)
 
 
-def cause_key(failure: Failure) -> str:
-    """Return what makes two deaths the same cause: one obituary each.
-
-    The class alone: the evidence's wording and a reset time that moves by a second are no new cause.
-    """
-    return failure.kind.value
-
-
 def probe_at(reset_at: datetime | None, *, now: datetime) -> datetime:
     """Return when a dead persona tries its oldest trigger again: at a told reset time, else every 15 min."""
     return reset_at if reset_at is not None and reset_at > now else now + PROBE_EVERY

@@ -20,6 +20,25 @@ class Death:
     probe_at: float
     reset_at: float | None = None
 
+    @property
+    def key(self) -> str:
+        """What the keys of its obituaries begin with: one each for a cause and a conversation."""
+        return f"obituary:{self.cause.value}:{self.since:.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The sentinel ended for good: the same `error` of our own again and again at `place`, since `since` (epoch seconds)."""
+
+    error: str
+    place: str
+    since: float
+
+    @property
+    def key(self) -> str:
+        """What the keys of its obituaries begin with."""
+        return f"ends:{self.since:.0f}:{self.place}"
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -39,6 +58,8 @@ class Condition:
     hold: Hold | None = None
     paused: bool = False
     refused_since: float | None = None
+    ended: Ended | None = None
+    """What an earlier process ended of; over with the first success."""
 
 
 _CONDITION = TypeAdapter(Condition)

@@ -5,6 +5,8 @@ so a restart does not say it again. It mentions nobody, and what calls nobody wa
 Source: spec 02 section 3 "Triage"; law 5.
 """
 
+from collections.abc import Callable
+
 from sentinel.core import notices
 from sentinel.core.notices import Notice
 from sentinel.core.persona import Persona
@@ -22,15 +24,19 @@ _KIND = "loop-guard"
 class LoopGuard:
     """Says it for one persona."""
 
-    def __init__(self, store: Store, postman: Postman, *, clock: Clock) -> None:
-        self._store, self._postman, self._clock = store, postman, clock
+    def __init__(
+        self, store: Store, postman: Postman, *, persona: Callable[[], Persona], clock: Clock
+    ) -> None:
+        self._store, self._postman = store, postman
+        self._persona, self._clock = persona, clock
 
-    def stopped(self, cid: str, reason: Reason, persona: Persona) -> None:
+    def stopped(self, cid: str, reason: Reason) -> None:
         """A persona's call was skipped for `reason`: say so, unless this window's line stands already.
 
         A window begins with its line; it ends after `persona_window_s`, and when a human's call resets the guard.
         """
-        now, limits = self._clock.now().timestamp(), persona.limits
+        now, persona = self._clock.now().timestamp(), self._persona()
+        limits = persona.limits
         told = self._store.turns.newest_notice(f"{_KIND}:{cid}:")
         if told is not None and told >= self._reset_at(cid) and now - told < limits.persona_window_s:
             return

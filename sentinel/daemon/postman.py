@@ -54,9 +54,19 @@ class Postman:
         self._rung = asyncio.Event()
         self._attempts: dict[str, int] = {}
         self._away: set[str] = set()
+        self.delivering: str | None = None
+        """The key of what is being delivered, for a fault that ends it."""
 
     def say(self, cid: str, key: str, text: str, *, reply_to: str | None = None) -> bool:
         """Draft a notice, once per `key` for good; the loop delivers it. It mentions nobody and wakes nobody."""
+        return self._draft(cid, key, text, reply_to)[1]
+
+    async def say_now(self, cid: str, key: str, text: str) -> None:
+        """Do as `say`, and try the delivery once before this returns: there may be no later."""
+        await self.attempt(self._draft(cid, key, text, None)[0])
+
+    def _draft(self, cid: str, key: str, text: str, reply_to: str | None) -> tuple[str, bool]:
+        """Return the turn of a notice, and whether it is a new one."""
         number = nonce(
             account=self._account,
             persona=self._persona,
@@ -68,11 +78,11 @@ class Postman:
         outgoing = Outgoing(text=text, nonce=number, reply_to=reply_to)
         turn_id = self._clock.token()
         now = self._clock.now().timestamp()
-        drafted = self._store.turns.draft_notice(turn_id, cid, key, (outgoing,), now=now) == turn_id
-        if drafted:
+        stands = self._store.turns.draft_notice(turn_id, cid, key, (outgoing,), now=now)
+        if stands == turn_id:
             self._log.info("notice", cid=cid, key=key)
             self._rung.set()
-        return drafted
+        return stands, stands == turn_id
 
     def ring(self) -> None:
         """Look again at what is due."""
@@ -118,8 +128,10 @@ class Postman:
                 self._log.info("moot", key=turn.key_id)
                 return None
             self._away.discard(turn_id)
+            self.delivering = turn.key_id
             delivery = await self._deliverer.deliver(turn, anchor=anchor)
             self._settle(turn, delivery)
+            self.delivering = None
             self._on_settled()
             return delivery
 

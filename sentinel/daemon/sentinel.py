@@ -19,13 +19,14 @@ from sentinel.core.journal import FinishDelivery, StopAndRequeue, recover
 from sentinel.core.model import Message, PresenceState
 from sentinel.core.notices import Notice
 from sentinel.core.persona import Persona
-from sentinel.core.triage import Reason
 from sentinel.daemon import folders
 from sentinel.daemon.aftermath import Aftermath
 from sentinel.daemon.commands import Commands
 from sentinel.daemon.condition import Conditions
 from sentinel.daemon.control import Control
+from sentinel.daemon.crash import CrashCounter, CrashLoop
 from sentinel.daemon.execution import Running
+from sentinel.daemon.goodbye import Goodbye
 from sentinel.daemon.ground import Ground
 from sentinel.daemon.guard import LoopGuard
 from sentinel.daemon.intake import Heard, Intake
@@ -62,7 +63,6 @@ class Sentinel:
             ground.home, ground.room, ground.store, ground.me, ground.clock, ground.log,
         )  # fmt: skip
         self._persona, self._persona_at = ground.persona, clock.now().timestamp()
-        self._ended = asyncio.Event()
         self._roster = Roster(room)
         # One more than a block can hold: a full window then answers for the longest block.
         self._window = Window(ground.persona.limits.block_messages + 1)
@@ -91,10 +91,12 @@ class Sentinel:
             on_settled=lambda: self._worker.ring(),  # noqa: PLW0108  # the worker is made after the postman
             on_step=lambda: pulse.on(_DELIVERIES),
         )
-        self._guard = LoopGuard(store, self._postman, clock=clock)
+        self._guard = LoopGuard(store, self._postman, persona=self._current_persona, clock=clock)
+        self._goodbye = Goodbye(store, self._postman, log)
         self._aftermath = Aftermath(
             store, self._conditions, self._postman, persona=ground.persona, clock=clock, log=log
         )
+        self._crashes = CrashCounter(store, self._conditions, clock=clock, log=log)
         self._worker = Worker(
             self.turner,
             self._postman,
@@ -102,6 +104,7 @@ class Sentinel:
             store,
             self._conditions,
             self._aftermath,
+            self._crashes,
             clock=clock,
             log=log,
             on_round=lambda: pulse.on(_TURNS),
@@ -123,13 +126,7 @@ class Sentinel:
             roster=self._roster,
             window=self._window,
             persona=self._current_persona,
-            heard=Heard(
-                self._worker.ring,
-                self._obey,
-                self._missed,
-                self._stopped_by_guard,
-                self._link,
-            ),
+            heard=Heard(self._worker.ring, self._obey, self._missed, self._guard.stopped, self._link),
             pulse=pulse,
             clock=clock,
             log=log,
@@ -157,7 +154,7 @@ class Sentinel:
             tasks.add(asyncio.create_task(self._watchdog(self._notifier.watchdog_s), name="watchdog"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return self._why_over(done)
+            return await self._why_over(done)
         finally:
             await self._leave(tasks, control)
 
@@ -182,7 +179,7 @@ class Sentinel:
         running = self.turner.running
         return _TURNS if running and running.child and not running.child.is_judged else None
 
-    def _why_over(self, done: set[asyncio.Task[None]]) -> Exit:
+    async def _why_over(self, done: set[asyncio.Task[None]]) -> Exit:
         for task in done:
             fault = _first(task.exception())
             if isinstance(fault, Unauthorized):
@@ -190,6 +187,7 @@ class Sentinel:
                     "the room no longer accepts this persona's token", mend="put a good token into its home"
                 ) from fault
             if fault is not None:
+                await self._crashed(fault, task.get_name())
                 raise fault
             if task.get_name() == "intake":
                 raise AlreadyRunning(
@@ -197,6 +195,18 @@ class Sentinel:
                     mend="stop the other sentinel first; this one does not fight it",
                 )
         return Exit.DONE
+
+    async def _crashed(self, fault: BaseException, loop: str) -> None:
+        """A loop of ours ended by a fault: count it, and say goodbye when it ends us for good (raises `CrashLoop`)."""
+        batch = self._worker.batch if loop == "worker" else ()
+        place = self._postman.delivering if loop == "postman" else None
+        try:
+            if isinstance(fault, CrashLoop):
+                raise fault
+            self._crashes.met(fault, batch=batch, place=place or loop)
+        except CrashLoop as end:
+            await self._goodbye.say(end.ended, self._persona.locale)
+            raise
 
     async def _leave(self, tasks: set[asyncio.Task[None]], control: Control) -> None:
         """Stop what runs, say that we are gone, and leave nothing behind."""
@@ -253,10 +263,11 @@ class Sentinel:
         self._postman.say(cid, f"missed:{cid}:{self._ground.clock.now():%Y-%m-%dT%H:%M}", text)
 
     def _is_still_true(self, key: str) -> bool:
-        return still_true(self._conditions, key) and self._guard.still_true(key)
-
-    def _stopped_by_guard(self, cid: str, reason: Reason) -> None:
-        self._guard.stopped(cid, reason, self._persona)
+        return (
+            still_true(self._conditions, key)
+            and self._guard.still_true(key)
+            and self._goodbye.still_true(key)
+        )
 
     def _link(self, up: bool) -> None:  # noqa: FBT001  # the shape that the intake calls
         if up:

@@ -22,6 +22,7 @@ from sentinel.core.ports import Clock
 from sentinel.core.turns import Queued, next_batch, next_wake
 from sentinel.daemon.aftermath import Aftermath
 from sentinel.daemon.condition import Conditions, Death, Hold
+from sentinel.daemon.crash import CrashCounter
 from sentinel.daemon.ends import Drafted, Failed, Refusal
 from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
@@ -44,6 +45,7 @@ class Worker:
         store: Store,
         conditions: Conditions,
         aftermath: Aftermath,
+        crashes: CrashCounter,
         *,
         clock: Clock,
         log: Log,
@@ -54,8 +56,11 @@ class Worker:
         self._on_round = on_round
         self._store, self._conditions = store, conditions
         self._aftermath, self._clock, self._log = aftermath, clock, log
+        self._crashes = crashes
         self._rung = asyncio.Event()
         self._ending = False
+        self.batch: Sequence[Queued] = ()
+        """The triggers in hand."""
 
     def ring(self) -> None:
         """Something changed: look at the queue again."""
@@ -135,6 +140,7 @@ class Worker:
 
     async def _turn(self, batch: Sequence[Queued]) -> None:
         """Run one turn and carry its end out. The outermost edge for bugs of our own: counted, kept, never silent."""
+        self.batch, crashed = batch, None
         try:
             end = await self._turner.run(batch)
         except (Unauthorized, asyncio.CancelledError):
@@ -146,7 +152,7 @@ class Worker:
         except Exception as bug:
             self._log.error("a bug of ours", error=f"{type(bug).__name__}: {bug}")
             failure = Failure(FailureClass.BUG, f"{type(bug).__name__}: {bug}"[:300])
-            end = Failed(self._open_turn(batch), failure, self._persona)
+            end, crashed = Failed(self._open_turn(batch), failure, self._persona), bug
         self._presence.typing(batch[0].cid, on=False)
         match end:
             case Drafted():
@@ -155,23 +161,20 @@ class Worker:
                 self._aftermath.refuse(batch, verdict)
             case Failed():
                 self._aftermath.fail(batch, end)
+        self.batch = ()
         self._show()
+        if crashed is not None:
+            self._crashes.met(crashed, batch=batch)
 
     def _open_turn(self, batch: Sequence[Queued]) -> str | None:
         """Return the id of the `running` turn that holds this batch, if it came that far."""
-        ids = {one.message_id for one in batch}
-        for one in self._store.turns.unfinished():
-            record = self._store.turns.get(one.turn_id)
-            if record.state is State.RUNNING and ids & set(record.batch):
-                return record.id
-        return None
+        return self._store.turns.running_with([one.message_id for one in batch])
 
     async def _succeed(self, end: Drafted) -> None:
         record = self._store.turns.get(end.turn_id)
-        death = self._conditions.now.death
-        if death is not None:
-            self._say_back(death)
-        self._conditions.change(death=None, hold=None, refused_since=None)
+        self._store.crashes.over(record.batch)
+        self._say_back()
+        self._conditions.change(death=None, hold=None, refused_since=None, ended=None)
         await self._postman.attempt(end.turn_id, anchor=end.anchor)
         if end.renewed is not None:
             key = f"thread-renewed:{end.turn_id}"
@@ -193,14 +196,19 @@ class Worker:
         reset_at = datetime.fromtimestamp(death.reset_at, UTC) if death.reset_at else None
         text = notices.obituary(death.cause, reset_at, self._persona.locale)
         for cid in sorted({one.cid for one in queue}):
-            self._postman.say(cid, f"obituary:{death.cause.value}:{death.since:.0f}:{cid}", text)
+            self._postman.say(cid, f"{death.key}:{cid}", text)
 
-    def _say_back(self, death: Death) -> None:
+    def _say_back(self) -> None:
+        """Where an obituary stands in the room, it is over now."""
+        condition = self._conditions.now
+        told = [one.key for one in (condition.death, condition.ended) if one is not None]
+        if not told:
+            return
         waiting = len(self._store.inbox.queue())
         for cid in sorted({one.cid for one in self._store.inbox.conversations()}):
-            key = f"obituary:{death.cause.value}:{death.since:.0f}:{cid}"
-            if self._store.turns.notice_was_sent(key):
-                self._say(cid, f"back:{death.since:.0f}:{cid}", Notice.BACK, waiting=waiting)
+            for key in told:
+                if self._store.turns.notice_was_sent(f"{key}:{cid}"):
+                    self._say(cid, f"back:{key}:{cid}", Notice.BACK, waiting=waiting)
 
     def _say_held(self, queue: Sequence[Queued], hold: Hold) -> None:
         lasted_s = self._now() - hold.since

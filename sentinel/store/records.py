@@ -152,6 +152,14 @@ class Records:
         )
         return tuple(Unfinished(row[0], State(row[1])) for row in rows)
 
+    def running_with(self, message_ids: Sequence[str]) -> str | None:
+        """Return the id of the `running` turn that holds one of these triggers, or None."""
+        for one in self.unfinished():
+            record = self.get(one.turn_id)
+            if record.state is State.RUNNING and not set(message_ids).isdisjoint(record.batch):
+                return record.id
+        return None
+
     def deliveries(self) -> tuple[TurnRecord, ...]:
         """Return the turns whose bytes stand and are not yet verified, the one that may be tried first in front."""
         marks = ",".join("?" * len(DELIVERING))

@@ -84,4 +84,10 @@ _FIRST = (
     "CREATE TABLE commands (message_id TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_CRASHES = (
+    """CREATE TABLE crashes (
+        place TEXT PRIMARY KEY, error TEXT NOT NULL, times INTEGER NOT NULL, since REAL NOT NULL
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _CRASHES)

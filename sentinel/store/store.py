@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from sentinel.core.errors import ConfigError
+from sentinel.store.crashes import Crashes
 from sentinel.store.database import Database, open_database, open_for_reading
 from sentinel.store.inbox import Inbox
 from sentinel.store.threads import Threads
@@ -19,6 +20,7 @@ class Store:
         self.inbox = Inbox(database)
         self.turns = Turns(database)
         self.threads = Threads(database)
+        self.crashes = Crashes(database)
 
     @property
     def database(self) -> Database:

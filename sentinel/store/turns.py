@@ -245,6 +245,7 @@ class Turns(Records):
                     ),
                 )
                 changed += done.rowcount
+                write.execute("DELETE FROM crashes WHERE place = ?", (message_id,))
         return changed
 
     def _end(

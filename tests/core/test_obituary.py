@@ -14,7 +14,6 @@ from sentinel.core.obituary import (
     Outage,
     Quiet,
     RetryInNewThread,
-    cause_key,
     judge,
     judge_refusal,
     probe_at,
@@ -129,13 +128,6 @@ def test_rate(rates, retry_at, expected):
 )
 def test_a_gate_refusal_is_seen_twice_before_it_is_death(first_seen, expected):
     assert judge_refusal(first_seen, NOW) == expected
-
-
-def test_one_cause_has_one_key_whatever_the_wording():
-    told = Failure(FailureClass.QUOTA, "limit reached, resets at 18:00", LATER)
-    told_again = Failure(FailureClass.QUOTA, "You've hit your limit", LATER + timedelta(seconds=1))
-
-    assert cause_key(told) == cause_key(told_again) != cause_key(Failure(FailureClass.AUTH, "401"))
 
 
 @pytest.mark.parametrize(
