@@ -21,7 +21,7 @@ from sentinel.daemon.condition import Conditions, Death, Hold
 from sentinel.daemon.ends import Failed, stop_step
 from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
-from sentinel.store.records import TriggerChange
+from sentinel.store.records import TriggerChange, TriggerRecord
 from sentinel.store.store import Store
 
 _HOLD_FIRST_S, _HOLD_CAP_S = 5.0, 600.0
@@ -164,20 +164,26 @@ class Aftermath:
         return [TriggerChange(one.message_id, state) for one in batch]
 
     def _cut(self, end: Failed, ids: Sequence[str]) -> Sequence[TriggerChange]:
-        """We ended the turn ourselves: parked by a human's `/stop`, else run again by the rule for cut-off runs."""
-        if end.failure.kind is FailureClass.STOPPED:
-            return [TriggerChange(one, State.PARKED, cut_thread=end.thread) for one in ids]
+        """We ended the turn ourselves: what a `/stop` put aside stays there, else the rule for cut-off runs."""
         if end.turn_id is None:  # nothing was started, so nothing was cut off
-            return [TriggerChange(one, State.SEEN) for one in ids]
+            return []
+        if end.failure.kind is FailureClass.STOPPED:
+            return [
+                TriggerChange(one.message_id, _unheld(one), cut_thread=end.thread)
+                for one in self._store.turns.triggers(ids)
+            ]
         return self.cut_changes(ids, thread=end.thread, persona=end.persona)
 
     def cut_changes(
         self, ids: Sequence[str], *, thread: str | None, persona: Persona
     ) -> Sequence[TriggerChange]:
-        """Return what an interrupted run means for its triggers (spec 02 section 4, "may have acted")."""
-        triggers = self._store.turns.triggers(ids)
+        """Return what an interrupted run means for its triggers (spec 02 section 4, "may have acted").
+
+        What a `/stop` has put aside while it ran stays there: a stopped turn does not start again by itself.
+        """
+        triggers = [one for one in self._store.turns.triggers(ids) if one.state is State.RUNNING]
         acted = may_have_acted(persona)
-        if acted and persona.on_interrupt is OnInterrupt.ASK:
+        if acted and triggers and persona.on_interrupt is OnInterrupt.ASK:
             self._say(triggers[0].cid, f"interrupted:{triggers[0].message_id}", Notice.INTERRUPTED_ASK)
             return [TriggerChange(one.message_id, State.NEEDS_HUMAN) for one in triggers]
         return [
@@ -225,3 +231,8 @@ class Aftermath:
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
+
+
+def _unheld(trigger: TriggerRecord) -> State:
+    """Return where a trigger of a stopped turn stands: asked after the `/stop`, it waits again."""
+    return State.SEEN if trigger.state is State.RUNNING else trigger.state

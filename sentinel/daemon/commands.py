@@ -3,8 +3,6 @@
 Who may say it was decided by `core.triage` from the sender that the server named. Source: spec 02 section 3 "Commands".
 """
 
-from collections.abc import Sequence
-
 from sentinel.core import notices
 from sentinel.core.codec import EndedBy
 from sentinel.core.commands import Command, CommandKind
@@ -70,7 +68,14 @@ class Commands:
         self._postman.say(message.cid, f"command:{message.id}", text, reply_to=message.id)
 
     def stop(self) -> bool:
-        """Begin the stop sequence of whatever runs; False when nothing does."""
+        """Begin the stop sequence of whatever runs, and put aside what it was about; False when nothing runs."""
+        running = self._turner.running
+        if running is None:
+            return False
+        about = self._store.turns.in_state(State.RUNNING, running.cid) or self._store.turns.in_state(
+            State.SEEN, running.cid
+        )
+        self._store.turns.change([TriggerChange(one.message_id, State.PARKED) for one in about])
         return self._turner.stop(EndedBy.STOP)
 
     def retry(self, *, cid: str | None = None, message_id: str | None = None) -> int:
@@ -108,18 +113,16 @@ class Commands:
     def _stop_here(self, message: Message) -> tuple[Notice, dict[str, notices.Field]]:
         """Stop this conversation's turn and put aside what was asked before the command, and only that."""
         running = self._turner.running
-        older = [one for one in self._store.turns.in_state(State.SEEN, message.cid) if one.seq < message.seq]
+        runs_here = running is not None and running.cid == message.cid
+        states = (State.SEEN, State.RUNNING) if runs_here else (State.SEEN,)
+        waiting = [one for state in states for one in self._store.turns.in_state(state, message.cid)]
+        older = [one for one in waiting if one.seq < message.seq]
+        # Put aside before anything is said or ended: a restart must not begin again what a human has stopped.
         self._store.turns.change([TriggerChange(one.message_id, State.PARKED) for one in older])
-        stopped: Sequence[str] = ()
-        held = self._store.turns.in_state(State.RUNNING, message.cid)
-        is_older = not held or held[0].seq < message.seq
-        if running is not None and running.cid == message.cid and is_older:
+        if runs_here and older:
             self._turner.stop(EndedBy.STOP)
-            stopped = [one.message_id for one in held]
         self._worker.ring()
-        if not stopped and not older:
-            return Notice.NOTHING_TO_STOP, {}
-        return Notice.STOPPED, {"parked": len(stopped) + len(older)}
+        return (Notice.STOPPED, {"parked": len(older)}) if older else (Notice.NOTHING_TO_STOP, {})
 
     def _probe_now(self) -> None:
         """A human asked for it: a dead or held persona tries at once instead of at its next time."""

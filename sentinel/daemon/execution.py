@@ -18,6 +18,7 @@ from sentinel.core.launched import Launched
 from sentinel.core.outcome import Failure, FailureClass, Outcome
 from sentinel.core.ports import Clock
 from sentinel.daemon.case import Case, secrets_of
+from sentinel.daemon.ends import ended_by_us
 from sentinel.daemon.far import FarSide, launched
 from sentinel.daemon.log import Log
 from sentinel.home.environment import child_environment, launcher_environment
@@ -76,6 +77,8 @@ class Execution:
             if away is not None:
                 return away
             self._far.began(case.turn_id, persona)
+        if running.stop_by is not None:  # told to end while the last executor was still going
+            return ended_by_us(running.stop_by)
         command: list[str] = []
         try:
             child = await self._start(case, codec, on_exec=command.append)

@@ -15,7 +15,7 @@ from sentinel.core.codec import EndedBy
 from sentinel.core.commands import Command
 from sentinel.core.errors import AlreadyRunning, ConfigError, Exit, Unauthorized
 from sentinel.core.gate import Passed
-from sentinel.core.journal import FinishDelivery, StopAndRequeue, recover
+from sentinel.core.journal import FinishDelivery, State, StopAndRequeue, recover
 from sentinel.core.model import Message, PresenceState
 from sentinel.core.notices import Notice
 from sentinel.core.persona import Persona
@@ -222,6 +222,11 @@ class Sentinel:
     async def _recover(self) -> None:
         """Finish what an earlier process left: stop its executors first, then say nothing twice."""
         store, log = self._ground.store, self._ground.log
+        last = store.turns.last_spawned()
+        if last is not None and last.state is not State.RUNNING:
+            # It gave its outcome and may linger all the same: one executor at a time.
+            await process.stop_stranger(last.pid or 0, last.started or 0, last.id)
+            self.turner.left_on_far_side(last.id, self._persona)
         for left in recover(store.turns.unfinished()):
             match left:
                 case StopAndRequeue(turn_id):

@@ -28,6 +28,7 @@ from sentinel.daemon.log import Log
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.presence import Presence
 from sentinel.daemon.turn import Turner
+from sentinel.store.database import Unwritable
 from sentinel.store.records import TriggerChange
 from sentinel.store.store import Store
 
@@ -83,7 +84,7 @@ class Worker:
             self._turner.stop(EndedBy.TERM)
 
     async def run(self) -> None:
-        """Take turns until `end`; raises `Unauthorized` when the room no longer knows us."""
+        """Take turns until `end`; raises `Unauthorized` when the room no longer knows us, `Unwritable` on a full disk."""
         self._show()  # what an earlier process was (dead, held) is so until a turn proves otherwise
         while not self._ending:
             self._on_round()
@@ -143,7 +144,7 @@ class Worker:
         self.batch, crashed = batch, None
         try:
             end = await self._turner.run(batch)
-        except (Unauthorized, asyncio.CancelledError):
+        except (Unauthorized, Unwritable, asyncio.CancelledError):
             raise
         except RoomError as away:
             end = Failed(

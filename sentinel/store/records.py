@@ -160,6 +160,13 @@ class Records:
                 return record.id
         return None
 
+    def last_spawned(self) -> TurnRecord | None:
+        """Return the turn whose executor was started last: the only one of an earlier process that may still live."""
+        row = self._db.row(
+            f"SELECT {_TURN_COLUMNS} FROM turns WHERE pid IS NOT NULL ORDER BY spawned_at DESC LIMIT 1"
+        )  # constant columns
+        return _turn(row) if row else None
+
     def deliveries(self) -> tuple[TurnRecord, ...]:
         """Return the turns whose bytes stand and are not yet verified, the one that may be tried first in front."""
         marks = ",".join("?" * len(DELIVERING))

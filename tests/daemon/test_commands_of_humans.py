@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from sentinel.core.codec import EndedBy
 from sentinel.core.commands import Command, CommandKind
 from sentinel.core.model import Kind
 from sentinel.core.outcome import Answer
@@ -58,7 +57,7 @@ async def test_an_answer_that_is_quicker_than_the_stop_is_not_posted(stage):
     """The line says that the message was put aside, so that must be so."""
 
     def answers_while_stopped(case, request):
-        stage.sentinel.turner.stop(EndedBy.STOP)
+        stage.sentinel.commands.stop()
         return Answer("too late")
 
     stage.script = [answers_while_stopped]
