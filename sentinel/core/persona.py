@@ -67,6 +67,7 @@ class Limits:
     fail_notice_after: int = 3
     park_after: int = 12
     outage_notice_s: float = 600.0
+    thread_tokens: int = 400_000
     answer_parts: int = 8
     media_bytes: int = 25 * 1024 * 1024
 

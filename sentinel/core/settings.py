@@ -35,6 +35,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "fail_notice_after": (1, 100),
     "park_after": (1, 1_000),
     "outage_notice_s": (1, DAY_S),
+    "thread_tokens": (1_000, 100_000_000),
     "answer_parts": (1, 100),
     "media_bytes": (1, 1024**3),
 }

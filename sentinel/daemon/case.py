@@ -13,7 +13,6 @@ from sentinel.bridge.fetch import Fetched
 from sentinel.core.codec import Sandbox, TurnRequest
 from sentinel.core.facts import FarFacts
 from sentinel.core.model import Account, Message, MessageType
-from sentinel.core.outcome import FailureClass
 from sentinel.core.parts import secret_values
 from sentinel.core.persona import Persona
 from sentinel.core.prompt import PromptInput, build
@@ -21,7 +20,6 @@ from sentinel.store.records import TriggerRecord
 from sentinel.store.threads import Thread
 
 EARLIER_ATTEMPT = "an earlier attempt at this was cut off and may have acted already: look at what it did before you do anything again"
-THREAD_NOTE = "your earlier thread could not be continued ({why}); what was said in it is gone, this block is what there is"
 # Two rules a path go into one argument, which the kernel caps at 128 KiB.
 _LISTED_HOMES = 300
 _PRIVATE = (".ssh", ".codex", ".claude")
@@ -59,7 +57,7 @@ class Case:
 
 
 def request_of(
-    case: Case, *, resume: str | None, new_thread: str, boundary: str, why_new: FailureClass | None
+    case: Case, *, resume: str | None, new_thread: str, boundary: str, notes: tuple[str, ...] = ()
 ) -> TurnRequest:
     """Return what the codec needs for one run of the executor.
 
@@ -68,11 +66,10 @@ def request_of(
         resume: the thread to go on in, or None.
         new_thread: a fresh UUID, for executors that let us choose.
         boundary: the random fence of this turn's prompt.
-        why_new: why an earlier thread could not be continued, within this very turn.
+        notes: what a new thread is told about the one before it.
     """
     persona = case.persona
     new_task = resume is None or case.thread.task_hash != task_hash(persona.task_md)
-    notes = (THREAD_NOTE.format(why=why_new.value),) if why_new else ()
     prompt = build(
         PromptInput(
             persona_name=case.me.name,

@@ -4,8 +4,6 @@ What holds a secret, or what the room refuses for good, is not posted: its body 
 away is waited for. Source: spec 02 section 4 "reply", section 7 (`leak`, `rejected`).
 """
 
-from dataclasses import replace
-
 from sentinel.bridge.draft import Draft, draft
 from sentinel.core.errors import RateLimited, Rejected, Unavailable
 from sentinel.core.model import Account
@@ -19,6 +17,7 @@ from sentinel.daemon.ends import Drafted, Failed, ended_by_us
 from sentinel.daemon.execution import Running
 from sentinel.daemon.log import Log
 from sentinel.daemon.roster import Roster
+from sentinel.daemon.threads import Ran, told_usage
 from sentinel.store.store import Store
 from sentinel.store.threads import Completed, difference
 
@@ -32,19 +31,8 @@ class Drafting:
         self._room, self._store, self._me = room, store, me
         self._roster, self._clock, self._log = roster, clock, log
 
-    async def draft(
-        self,
-        case: Case,
-        answer: Answer,
-        running: Running,
-        *,
-        resumed: str | None,
-        renewed: FailureClass | None,
-    ) -> Drafted | Failed:
-        """Turn an answer into exact posts, and keep them; or say why it cannot be posted.
-
-        `resumed` is the thread that the run went on in, `renewed` why it had to begin a new one.
-        """
+    async def draft(self, case: Case, answer: Answer, running: Running, ran: Ran) -> Drafted | Failed:
+        """Turn an answer into exact posts, and keep them; or say why it cannot be posted."""
         if leaks(answer.text, secrets_of(case.persona)):
             return _set_aside(case, answer, FailureClass.LEAK, "it holds a secret")
         try:
@@ -56,13 +44,17 @@ class Drafting:
             return Failed(case.turn_id, made, case.persona, thread=record.thread)
         if made.ambiguous:
             self._log.warning("ambiguous names", turn=case.turn_id, count=len(made.ambiguous))
-        same_thread = resumed is not None and answer.thread == case.thread.id
+        same_thread = ran.resumed is not None and answer.thread == case.thread.id
         counted = difference(answer.total, case.thread.total, same_thread=same_thread)
-        # Where the executor tells the tokens of the turn, these count; its cost may still be a running total.
-        usage = replace(answer.usage, cost_usd=counted and counted.cost_usd) if answer.usage else counted
-        done = Completed(answer.thread, usage, answer.total, task_hash(case.persona.task_md))
+        done = Completed(
+            answer.thread,
+            told_usage(answer, counted),
+            answer.total,
+            task_hash(case.persona.task_md),
+            beside=ran.spent,
+        )
         self._store.turns.draft(case.turn_id, made.posts, done, now=self._now())
-        return Drafted(case.turn_id, case.fetched.snapshot, renewed)
+        return Drafted(case.turn_id, case.fetched.snapshot, ran.renewed)
 
     async def _posts(self, case: Case, answer: Answer, running: Running) -> Draft | Failure:
         """Make the posts. While the room is away, wait: an answer that stands is not thrown away and made again."""

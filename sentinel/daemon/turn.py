@@ -5,12 +5,11 @@ its pid is durable as soon as there is one, and the exact bytes of the answer ar
 Source: spec 02 sections 2 to 5.
 """
 
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sentinel.bridge.fetch import fetch
-from sentinel.core.codec import EndedBy, TurnRequest
+from sentinel.core.codec import EndedBy
 from sentinel.core.errors import Rejected, RoomError, Unauthorized
 from sentinel.core.gate import GateRefused
 from sentinel.core.model import Account
@@ -19,16 +18,16 @@ from sentinel.core.persona import Persona
 from sentinel.core.ports import Clock, Room
 from sentinel.core.turns import Queued
 from sentinel.daemon import folders
-from sentinel.daemon.case import Case, request_of
+from sentinel.daemon.case import Case
 from sentinel.daemon.drafting import Drafting
 from sentinel.daemon.ends import Drafted, Failed, Refusal, TurnEnd, ended_by_us
 from sentinel.daemon.execution import Execution, Running
 from sentinel.daemon.far import FarSide
 from sentinel.daemon.log import Log
 from sentinel.daemon.roster import Roster
+from sentinel.daemon.threads import Threads
 from sentinel.daemon.window import Window
 from sentinel.home.examine import examine_aside
-from sentinel.home.executors import ADAPTERS
 from sentinel.store.store import Store
 
 
@@ -52,6 +51,7 @@ class Turner:
         self._roster, self._window, self._clock, self._log = roster, window, clock, log
         self.running: Running | None = None
         self._drafting = Drafting(room, store, me, roster=roster, clock=clock, log=log)
+        self._threads = Threads(store, clock=clock, log=log)
         self._far = FarSide(log)
         self._execution = Execution(store, clock, log, far=self._far, on_running=on_running)
 
@@ -131,41 +131,13 @@ class Turner:
 
     async def _work(self, case: Case, running: Running) -> TurnEnd:
         """Execute, in the old thread or in a new one; then draft, or end the turn."""
-        resume = case.cut_thread or case.thread.id
-        first = str(uuid.UUID(hex=self._clock.token(), version=4))
-        request = request_of(
-            case, resume=resume, new_thread=first, boundary=self._clock.token(), why_new=None
-        )
-        self._store.turns.begin(
-            case.turn_id,
-            case.triggers,
-            snapshot=case.fetched.snapshot,
-            thread=resume or chosen_thread(case.persona, request),
-            now=self._now(),
-        )
-        outcome = await self._execution.run(case, request, running)
-        renewed: FailureClass | None = None
-        if (
-            isinstance(outcome, Failure)
-            and resume
-            and outcome.kind
-            in {
-                FailureClass.THREAD_LOST,
-                FailureClass.CONTEXT_FULL,
-            }
-        ):
-            # Once more in a new thread, within the same attempt (spec 02 section 5 "Threads").
-            self._log.warning("thread renewed", cid=case.cid, why=outcome.kind.value)
-            renewed = outcome.kind
-            request = request_of(
-                case, resume=None, new_thread=first, boundary=self._clock.token(), why_new=renewed
-            )
-            outcome = await self._execution.run(case, request, running)
+        ran = await self._threads.run(case, running, self._execution)
+        outcome = ran.outcome
         if running.stop_by is EndedBy.STOP:  # also when the answer was quicker than the signal
             outcome = ended_by_us(EndedBy.STOP)
         if isinstance(outcome, Failure):
             return self._failed(case, outcome)
-        end = await self._drafting.draft(case, outcome, running, resumed=request.resume, renewed=renewed)
+        end = await self._drafting.draft(case, outcome, running, ran)
         if isinstance(end, Drafted):
             folders.forget(case.folder)
         return end
@@ -177,9 +149,3 @@ class Turner:
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
-
-
-def chosen_thread(persona: Persona, request: TurnRequest) -> str | None:
-    """Return the thread that this run begins under an id of ours; None where the executor chooses (codex tells it)."""
-    codec = ADAPTERS[persona.adapter].codec(request)
-    return request.new_thread if request.new_thread in codec.argv() else None

@@ -90,4 +90,12 @@ _CRASHES = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _CRASHES)
+# A thread is blamed by its own name: a run that was cut off goes on in one that is not the conversation's yet.
+_THREADS = (
+    """CREATE TABLE thread_failures (
+        thread TEXT PRIMARY KEY, class TEXT NOT NULL, failures INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "ALTER TABLE conversations DROP COLUMN thread_failures",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _CRASHES, _THREADS)

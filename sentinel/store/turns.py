@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from sentinel.core.errors import Damaged
 from sentinel.core.journal import State, Step, advance
 from sentinel.core.model import Outgoing
-from sentinel.core.outcome import Failure, Usage
+from sentinel.core.outcome import Failure
 from sentinel.store.records import OUTGOING, Records, TriggerChange, TriggerRecord, TurnRecord
 from sentinel.store.threads import Completed, complete
 
@@ -76,7 +76,7 @@ class Turns(Records):
         """Keep the exact posts of a turn, and its thread; from here on its executor never runs again."""
         record = self.get(turn_id)
         state = advance(record.state, Step.DRAFT)
-        told = done.usage or Usage()
+        told = done.spent
         with self._db.transaction() as write:
             self._put_parts(write, turn_id, parts)
             complete(write, record.cid, done)
