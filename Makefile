@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real test-all test-wheel lint format bench lock clean
+SEEDS ?= 10000
+
+.PHONY: help setup demo simulate test test-real test-all test-wheel lint format bench lock clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +34,9 @@ test-real: $(READY) ## the real executors and the real browser; installs what is
 	$(BIN)/python -m pytest -q -m real
 
 test-all: test test-real ## both
+
+simulate: $(READY) ## worlds where everything fails, 10,000 of them; one with its trace: make simulate SEED=123
+	$(BIN)/python -m tests.simulation $(if $(SEED),$(SEED),--seeds $(SEEDS))
 
 test-wheel: $(READY) ## the tests once more, against the built wheel, from another directory
 	bash tests/wheel.sh $(CURDIR)/$(BIN)/python

@@ -91,7 +91,7 @@ class Postman:
     def room_is_back(self) -> None:
         """The live line is up again: try at once what waited for the room alone (a told wait stays told)."""
         now = self._clock.now().timestamp()
-        for turn_id in self._away:
+        for turn_id in sorted(self._away):
             self._store.turns.postpone(turn_id, ready_at=now)
         self._away.clear()
         self._rung.set()
