@@ -54,7 +54,7 @@ class Aftermath:
         ):  # the executor's side is out of reach: an outage, which proves no death and counts nobody
             self._conditions.change(refused_since=None)
             self._probe_later()
-            self._store.turns.change(self._waiting(batch, ready_at=now.timestamp()))
+            self._store.turns.change(self._wanted(self._waiting(batch, ready_at=now.timestamp())))
             self._hold(FailureClass.UNAVAILABLE)
             return
         since = self._conditions.now.refused_since
@@ -65,7 +65,7 @@ class Aftermath:
             case obituary.Hold(until):
                 self._conditions.change(refused_since=since if since is not None else now.timestamp())
                 self._probe_later(until)
-                self._store.turns.change(self._waiting(batch, ready_at=until.timestamp()))
+                self._store.turns.change(self._wanted(self._waiting(batch, ready_at=until.timestamp())))
 
     def fail(self, batch: Sequence[Queued], end: Failed) -> None:
         """Apply the table of section 7 to a turn that gave no answer."""
@@ -113,6 +113,7 @@ class Aftermath:
                 changes = self._cut(end, [one.message_id for one in batch])
             case obituary.RetryInNewThread():
                 changes = self._waiting(batch, ready_at=now.timestamp())
+        changes = self._wanted(changes)
         if end.turn_id is not None:
             self._store.turns.end(
                 end.turn_id, stop_step(failure), changes, failure=failure, now=now.timestamp()
@@ -203,6 +204,12 @@ class Aftermath:
     ) -> Sequence[TriggerChange]:
         """Return the triggers as they wait again; what was no rate limit ends a row of them (`rates`)."""
         return [TriggerChange(one.message_id, State.SEEN, ready_at=ready_at, rates=rates) for one in batch]
+
+    def _wanted(self, changes: Sequence[TriggerChange]) -> Sequence[TriggerChange]:
+        """Return the changes without those that would take up again what a `/stop` has put aside meanwhile."""
+        triggers = self._store.turns.triggers([one.message_id for one in changes])
+        aside = {one.message_id for one in triggers if one.state is State.PARKED}
+        return [one for one in changes if one.state is State.PARKED or one.message_id not in aside]
 
     def _probe_later(self, at: datetime | None = None) -> None:
         """A probe of the dead that proved neither life nor death: the next one comes in its time, not at once."""

@@ -66,13 +66,13 @@ class Turner:
 
     async def run(self, batch: Sequence[Queued]) -> TurnEnd:
         """Run one turn for a batch of one conversation and return how it ended."""
-        verdict = await examine_aside(self._home, guarded=True)
-        if isinstance(verdict, GateRefused):
-            return Refusal(verdict)
-        persona, cid = verdict.persona, batch[0].cid
-        turn_id = self._clock.token()
-        running = self.running = Running(turn_id, cid, self._now())
+        turn_id, cid = self._clock.token(), batch[0].cid
+        running = self.running = Running(turn_id, cid, self._now())  # from here on a `/stop` finds it
         try:
+            verdict = await examine_aside(self._home, guarded=True)
+            if isinstance(verdict, GateRefused):
+                return Refusal(verdict)
+            persona = verdict.persona
             case = await self._prepare(turn_id, persona, [one.message_id for one in batch])
             if isinstance(case, Failed):
                 folders.forget(folders.folder_of(self._home, turn_id))

@@ -1,5 +1,6 @@
 """What the simulator found: a stop, a death or a full disk between two steps, and what must hold all the same."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -8,11 +9,12 @@ from sentinel import process
 from sentinel.core.codec import EndedBy
 from sentinel.core.commands import Command, CommandKind
 from sentinel.core.outcome import FailureClass
+from sentinel.daemon import turn
 from sentinel.daemon.execution import Execution, Running
 from sentinel.daemon.far import FarSide
 from sentinel.home.examine import examine
 from sentinel.store.database import Unwritable
-from tests.fakes.fake_clock import stepped, until
+from tests.fakes.fake_clock import pass_time, stepped, until
 from tests.fakes.stage import Lines
 
 STOP = Command(CommandKind.STOP)
@@ -120,3 +122,27 @@ async def test_a_stop_before_the_executor_began_begins_none(stage, monkeypatch):
     outcome = await execution.run(SimpleNamespace(persona=persona, turn_id="t-1"), None, running)
 
     assert outcome.kind is FailureClass.STOPPED
+
+
+@stepped
+async def test_a_stop_while_the_gate_is_asked_is_a_stop(stage, monkeypatch):
+    """A launcher's probe takes seconds; the message that was stopped meanwhile is neither started nor counted."""
+    asked, answered, real = asyncio.Event(), asyncio.Event(), turn.examine_aside
+
+    async def slow(home, **more):
+        asked.set()
+        await answered.wait()
+        return await real(home, **more)
+
+    monkeypatch.setattr(turn, "examine_aside", slow)
+    async with stage.running():
+        question = stage.ask()
+        await asked.wait()
+        stage.ask("/stop")
+        await until(lambda: stage.notices)
+        answered.set()
+        await pass_time(60)
+
+        assert stage.state_of(question) == "parked"
+        assert stage.trigger(question).failures == 0
+    assert stage.runs == []
