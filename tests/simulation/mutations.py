@@ -211,7 +211,10 @@ def _stop_leaves_the_queue():
 
 def _stop_is_an_interruption():
     """What `/stop` ended is run again."""
-    return [(aftermath, "_unheld", lambda _trigger: State.SEEN)]
+    return [
+        (aftermath, "_unheld", lambda _trigger: State.SEEN),
+        (aftermath.Aftermath, "_wanted", lambda _self, changes: changes),
+    ]
 
 
 def _a_restart_undoes_the_stop():
@@ -374,10 +377,10 @@ MUTATIONS = {
         _stop_leaves_the_queue, ("a stopped turn does not start again by itself",), seed=43
     ),
     "/stop is no interruption": Mutation(
-        _stop_is_an_interruption, ("a stopped turn does not start again by itself",)
+        _stop_is_an_interruption, ("a stopped turn does not start again by itself",), seed=43
     ),
     "a stop holds through a restart": Mutation(
-        _a_restart_undoes_the_stop, ("a stopped turn does not start again by itself",)
+        _a_restart_undoes_the_stop, ("a stopped turn does not start again by itself",), seed=1626
     ),
     "/pause holds turns": Mutation(_pause_is_deaf, ("a paused persona takes no turn",), seed=6),
     "an owed command is obeyed": Mutation(
@@ -391,12 +394,16 @@ MUTATIONS = {
     "an outage is no death": Mutation(_an_outage_is_death, ("no obituary without proof",), seed=12),
     "verified means read back": Mutation(_lost_is_delivered, ("verified means answered",), seed=59),
     "at most once on a forgetful room": Mutation(
-        _sends_again_everywhere, ("no nonce twice in the room", "no trigger is answered twice")
+        _sends_again_everywhere, ("no nonce twice in the room", "no trigger is answered twice"), seed=231
     ),
-    "the overlap is read again": Mutation(_no_overlap, ("no trigger is lost", *_STUCK)),
-    "the fallback polls": Mutation(_deaf_to_gaps, ("no trigger is lost", *_STUCK)),
-    "twelve failures park, not one": Mutation(_parks_at_once, ("parked by its own failures or by /stop",)),
+    "the overlap is read again": Mutation(_no_overlap, ("no trigger is lost", *_STUCK), seed=4),
+    "the fallback polls": Mutation(_deaf_to_gaps, ("no trigger is lost", *_STUCK), seed=0),
+    "twelve failures park, not one": Mutation(
+        _parks_at_once, ("parked by its own failures or by /stop",), seed=6
+    ),
     "a whole batch is verified": Mutation(
-        _success_is_forgotten, ("a drafted answer is never made again", "no trigger is answered twice")
+        _success_is_forgotten,
+        ("a drafted answer is never made again", "no trigger is answered twice"),
+        seed=0,
     ),
 }
