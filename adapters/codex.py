@@ -6,6 +6,7 @@ so both stand before it on every turn; it starts a new thread when it does not k
 named thread must be the one that was asked for. Source: spec 02 section 5; captured with codex 0.171.0.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -90,6 +91,13 @@ _QUIET_ITEMS: Final = frozenset({"agent_message", "reasoning", "todo_list", "err
 _USAGE_ERROR: Final = 2
 
 
+def _outbox_of(request: TurnRequest) -> tuple[str, ...]:
+    """Return what opens the turn's outbox, and nothing else of its folder, to a sandbox that ends at the working directory."""
+    if request.outbox is None or request.sandbox is not Sandbox.WORKSPACE_WRITE:
+        return ()
+    return ("-c", f"sandbox_workspace_write.writable_roots=[{json.dumps(request.outbox)}]")
+
+
 class CodexCodec:
     """One turn of `codex exec`."""
 
@@ -114,6 +122,7 @@ class CodexCodec:
         return (
             *(request.binary, "exec", "--json", "--skip-git-repo-check"),
             *WALLS[request.sandbox, request.network],
+            *_outbox_of(request),
             *("-C", request.cwd, "-m", request.model),
             *_ALWAYS,
             *(f"--image={path}" for path in request.images),

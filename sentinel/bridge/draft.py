@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sentinel.core.mentions import resolve
 from sentinel.core.model import Account, Member, Message, Outgoing
-from sentinel.core.parts import AsFile, nonce, plan, posts
+from sentinel.core.parts import AsFile, Attachment, nonce, plan, posts
 from sentinel.core.persona import Persona
 from sentinel.core.ports import Room
 
@@ -27,10 +27,11 @@ async def draft(
     members: Sequence[Member],
     triggers: Sequence[Message],
     generation: int,
+    attached: Sequence[Attachment] = (),
 ) -> Draft:
     """Make the posts of an answer to `triggers` (by seq, one conversation).
 
-    A text that would need more than `answer_parts` posts is uploaded as a file first. Raises what `Room.upload` raises.
+    `attached` are uploaded files that follow it. A text that would need more than `answer_parts` posts is uploaded as a file first. Raises what `Room.upload` raises.
     """
     first, newest = triggers[0], triggers[-1]
     limits = persona.limits
@@ -49,7 +50,7 @@ async def draft(
             generation=generation,
             part=part,
         )
-        for part in range(max(limits.answer_parts, 2))
+        for part in range(max(limits.answer_parts, 2) + len(attached))
     ]
     made = posts(
         planned,
@@ -59,5 +60,6 @@ async def draft(
         reply_to=newest.id,
         hops=1 + max(one.hops for one in triggers),
         media_id=media_id,
+        attached=attached,
     )
     return Draft(made, resolution.ambiguous)

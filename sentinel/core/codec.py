@@ -42,6 +42,8 @@ class TurnRequest:
     """Absolute paths that the executor's own rules must refuse to read: persona homes, keys, executor state."""
     images: tuple[str, ...] = ()
     """Absolute paths of images of this batch, for executors that take them."""
+    outbox: str | None = None
+    """Absolute path of the folder for files to be sent: the one place outside `cwd` that a walled executor may write to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class Notice(StrEnum):
     HOP_LIMIT = "hop-limit"
     MISSED = "missed"
     AMBIGUOUS = "ambiguous"
+    FILES_LEFT = "files-left"
     INTERRUPTED_ASK = "interrupted-ask"
     # To the owners.
     LEAK = "leak"
@@ -91,6 +92,8 @@ _EN: Final[Mapping[Notice, str]] = {
     Notice.MISSED: "Missed while away: {count} messages to me were too old when I came back. What still matters, please "
     "send again.",
     Notice.AMBIGUOUS: "These names fit several members, so I have called none of them: {names}.",
+    Notice.FILES_LEFT: "Files that I made for this answer and could not send: {count}. They were too many, too large, empty, or "
+    "no plain files. Please ask for fewer or smaller ones.",
     Notice.INTERRUPTED_ASK: "I was interrupted while working on a message, and part of the work may be done already. I do not "
     "repeat it by myself: an owner decides with /retry.",
     Notice.LEAK: "To my owners (leak): an answer held a secret of mine, so I have not posted it. It is kept for you on my "
@@ -133,6 +136,7 @@ _ZH: Final[Mapping[Notice, str]] = {
     Notice.HOP_LIMIT: "自人类成员上次发言以来，AI 成员已在这里相互回答了 {hops} 次，所以我到此为止。只要有人类成员叫我，我就继续。",
     Notice.MISSED: "离线期间错过：有 {count} 条发给我的消息在我回来时已经太旧。仍然需要的，请再发一次。",
     Notice.AMBIGUOUS: "以下名字对应多位成员，所以我没有叫其中任何一位：{names}。",
+    Notice.FILES_LEFT: "我为这条回答准备的文件有 {count} 个没能发出：数量太多、太大、为空，或者不是普通文件。请让我少发或发小一些的文件。",
     Notice.INTERRUPTED_ASK: "我在处理一条消息时被中断，部分工作可能已经完成。我不会自行重做：请所有者用 /retry 决定。",
     Notice.LEAK: "致我的所有者（leak）：有一条回答含有我的机密，所以没有发出。它保留在我的机器上。请到那里查看，如有疑虑请更换该机密。",
     Notice.REJECTED: "致我的所有者（rejected）：房间没有接受一条回答，重发也无济于事。它保留在我的机器上。解决原因之后，请所有者发送 /retry。",

@@ -22,6 +22,7 @@ FILE_NOTE = "(The whole answer is in the attached file.)"
 
 LEAK_MIN_CHARS = 8
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL")
+_CODINGS = ("utf-8", "utf-16-le", "utf-16-be")
 _BACKSLASHED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 
 
@@ -41,6 +42,14 @@ class AsFile:
 
 
 Plan: TypeAlias = Parts | AsFile
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """An uploaded file that is posted after the answer."""
+
+    type: MessageType
+    media_id: str
 
 
 def nonce(*, account: str, persona: str, cid: str, trigger_id: str, generation: int, part: int) -> str:
@@ -84,6 +93,7 @@ def posts(
     reply_to: str | None = None,
     hops: int = 0,
     media_id: str | None = None,
+    attached: Sequence[Attachment] = (),
 ) -> tuple[Outgoing, ...]:
     """Return the posts of a plan, in order.
 
@@ -98,17 +108,21 @@ def posts(
         reply_to: the message that they reply to.
         hops: of the answer.
         media_id: the uploaded file of an `AsFile`; needed for that, and only for that.
+        attached: uploaded files that follow the answer.
 
     Raises:
         ValueError: too few nonces, or no `media_id` for a file.
     """
     match planned:
         case Parts(texts):
-            bodies = [(MessageType.TEXT, text, None) for text in texts]
+            bodies: list[tuple[MessageType, str | None, str | None]] = [
+                (MessageType.TEXT, text, None) for text in texts
+            ]
         case AsFile(intro):
             if media_id is None:
                 raise ValueError("an answer that goes as a file needs the media_id of its upload")
             bodies = [(MessageType.TEXT, intro, None), (MessageType.FILE, None, media_id)]
+    bodies += [(one.type, None, one.media_id) for one in attached]
     if len(nonces) < len(bodies):
         raise ValueError(f"{len(bodies)} posts need as many nonces, not {len(nonces)}")
     last = len(bodies) - 1
@@ -165,6 +179,18 @@ def leaks(text: str, secrets: Sequence[str]) -> bool:
         for secret in secrets
         if len(secret) >= LEAK_MIN_CHARS
     )
+
+
+def leaks_bytes(data: bytes, secrets: Sequence[str]) -> bool:
+    """Say whether one of `secrets` stands in a file: as bytes of UTF-8 or UTF-16, or, in a text, as `leaks` reads it."""
+    long_enough = [one for one in secrets if len(one) >= LEAK_MIN_CHARS]
+    if any(secret.encode(coding) in data for secret in long_enough for coding in _CODINGS):
+        return True
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return leaks(text, long_enough)
 
 
 def _stands_in(secret: str, readings: set[str]) -> bool:

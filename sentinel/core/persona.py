@@ -70,6 +70,7 @@ class Limits:
     thread_tokens: int = 400_000
     answer_parts: int = 8
     media_bytes: int = 25 * 1024 * 1024
+    outbox_files: int = 8
 
     @classmethod
     def names(cls) -> frozenset[str]:

@@ -38,6 +38,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "thread_tokens": (1_000, 100_000_000),
     "answer_parts": (1, 100),
     "media_bytes": (1, 1024**3),
+    "outbox_files": (1, 100),
 }
 """Key of `limits.toml` -> smallest and largest value that makes sense; `backoff_first_s` by spec 02 section 7."""
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sentinel.bridge.fetch import Fetched
+from sentinel.bridge.outbox import FOLDER
 from sentinel.core.codec import Sandbox, TurnRequest
 from sentinel.core.facts import FarFacts
 from sentinel.core.model import Account, Message, MessageType
 from sentinel.core.parts import secret_values
 from sentinel.core.persona import Persona
-from sentinel.core.prompt import PromptInput, build
+from sentinel.core.prompt import Outbox, PromptInput, build
 from sentinel.store.records import TriggerRecord
 from sentinel.store.threads import Thread
 
@@ -44,6 +45,15 @@ class Case:
     def cid(self) -> str:
         """The conversation."""
         return self.triggers[0].cid
+
+    @property
+    def outbox(self) -> str | None:
+        """The folder for files to be sent, as the executor calls it; None where it may not write or nobody tells its place."""
+        if self.persona.sandbox is Sandbox.READ_ONLY:
+            return None
+        if self.persona.far is None:
+            return str(self.folder / FOLDER)
+        return f"{self.persona.far.turns}/{self.turn_id}/{FOLDER}" if self.persona.far.turns else None
 
     @property
     def was_cut(self) -> bool:
@@ -80,6 +90,9 @@ def request_of(
             task_is_new=new_task,
             boundary=boundary,
             earlier_attempt=EARLIER_ATTEMPT if case.was_cut and may_have_acted(persona) else None,
+            outbox=Outbox(case.outbox, persona.limits.outbox_files, persona.limits.media_bytes)
+            if case.outbox
+            else None,
             notes=notes,
         )
     )
@@ -102,6 +115,7 @@ def request_of(
         if persona.far is None
         else far_denied_paths(persona.far, case.home),
         images=tuple(images),
+        outbox=case.outbox,
     )
 
 

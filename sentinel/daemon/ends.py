@@ -19,11 +19,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """An answer stands in the journal. `anchor`: the newest `seq` known. `renewed`: why the thread is a new one."""
+    """An answer stands in the journal. `anchor`: the newest `seq` known. `renewed`: why the thread is a new one.
+
+    `ambiguous` are names in it that fit several members and so called nobody; `files_left` counts what was not sent with it.
+    """
 
     turn_id: str
     anchor: int
     renewed: FailureClass | None
+    ambiguous: tuple[str, ...] = ()
+    files_left: int = 0
 
 
 @dataclass(frozen=True, slots=True)

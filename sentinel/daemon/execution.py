@@ -99,6 +99,8 @@ class Execution:
     async def _start(self, case: Case, codec: Codec, *, on_exec: Callable[[str], None]) -> process.Turn:
         persona, limits = case.persona, case.persona.limits
         case.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if persona.far is None and case.outbox is not None:
+            Path(case.outbox).mkdir(mode=0o700, exist_ok=True)
         return await process.start(
             codec,
             cwd=persona.cwd if persona.far is None else "/",

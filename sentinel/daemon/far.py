@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sentinel.bridge.fetch import Fetched
+from sentinel.bridge.outbox import FOLDER, File, Found
 from sentinel.core.codec import Adapter, Codec
 from sentinel.core.launched import Launched
 from sentinel.core.outcome import Failure, FailureClass
@@ -76,6 +77,28 @@ class FarSide:
                 return path
             entries[place] = replace(entry, file=path)
         return replace(fetched, block=replace(fetched.block, entries=tuple(entries)))
+
+    async def fetch(self, turn_id: str, persona: Persona) -> Found:
+        """Bring here what the executor left in its outbox there, before `--stop` forgets it.
+
+        The answer stands: what the other side does not hand out is left, and never costs the answer.
+        """
+        names = await far_side.names(persona, turn_id, FOLDER)
+        if isinstance(names, Failure):
+            self._log.warning("the outbox is out of reach", turn=turn_id, why=names.evidence)
+            return Found((), left=1)
+        files: list[File] = []
+        left, room_bytes = 0, persona.limits.media_bytes
+        for name in names:
+            data = None
+            if len(files) < persona.limits.outbox_files:
+                data = await far_side.get(persona, turn_id, f"{FOLDER}/{name}", cap_bytes=room_bytes)
+            if not isinstance(data, bytes) or not data:
+                left += 1
+                continue
+            room_bytes -= len(data)
+            files.append(File(name, data))
+        return Found(tuple(files), left)
 
     async def _settle_after(self, after: Callable[[], Awaitable[None]]) -> None:
         await after()

@@ -5,6 +5,7 @@ Source: spec 02 section 4 "fetch"; section 7 (`leak`, `rejected`: the body is ke
 """
 
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +30,14 @@ def keep_answer(folder: Path, text: str) -> Path:
     kept.touch(mode=0o600)
     kept.write_text(text, encoding="utf-8")
     return kept
+
+
+def keep_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Keep files that are not posted beside the kept answer, where they are not there already; numbered, whatever they are called."""
+    for number, (name, data) in enumerate(files):
+        kept = folder / f"{number}-{name}"
+        kept.touch(mode=0o600)
+        kept.write_bytes(data)
 
 
 def sweep(home: Path) -> None:

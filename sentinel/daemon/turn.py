@@ -50,9 +50,9 @@ class Turner:
         self._home, self._room, self._store, self._me = home, room, store, me
         self._roster, self._window, self._clock, self._log = roster, window, clock, log
         self.running: Running | None = None
-        self._drafting = Drafting(room, store, me, roster=roster, clock=clock, log=log)
         self._threads = Threads(store, clock=clock, log=log)
         self._far = FarSide(log)
+        self._drafting = Drafting(room, store, me, roster=roster, far=self._far, clock=clock, log=log)
         self._execution = Execution(store, clock, log, far=self._far, on_running=on_running)
 
     def stop(self, by: EndedBy) -> bool:

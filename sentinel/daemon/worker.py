@@ -180,6 +180,11 @@ class Worker:
         if end.renewed is not None:
             key = f"thread-renewed:{end.turn_id}"
             self._say(record.cid, key, Notice.THREAD_RENEWED, cause=end.renewed.value)
+        if end.ambiguous:
+            names = ", ".join(end.ambiguous)
+            self._say(record.cid, f"ambiguous:{end.turn_id}", Notice.AMBIGUOUS, names=names)
+        if end.files_left:
+            self._say(record.cid, f"files-left:{end.turn_id}", Notice.FILES_LEFT, count=end.files_left)
         self._retry_parked()
 
     def _retry_parked(self) -> None:

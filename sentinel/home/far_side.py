@@ -7,7 +7,7 @@ secret. Each verb has a time limit: an ssh that hangs costs seconds, never a tur
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from sentinel.asking import Asked, ask, ask_aside
 from sentinel.core.errors import Exit
@@ -22,6 +22,10 @@ _PROBE_S: Final = 20.0
 _STOP_S: Final = 30.0
 _PUT_S: Final = 120.0
 _ANSWER_BYTES: Final = 64 * 1024
+_NAMES_BYTES: Final = 1024 * 1024
+_HEADER_BYTES: Final = 1024
+_NO_SUCH: Final = (Exit.USAGE, Exit.NOT_DELIVERED)
+"""64: a launcher that does not know the verb; 66: there is no such file."""
 _LISTING_BYTES: Final = 64 * 1024 * 1024
 _LS_REFUSED: Final = (1, 2)
 _REFUSED: Final = "Permission denied"
@@ -67,6 +71,53 @@ async def put(persona: Persona, turn_id: str, file: Path) -> str | Failure:
     return path
 
 
+async def names(persona: Persona, turn_id: str, folder: str) -> tuple[str, ...] | Failure:
+    """Return the names of the plain files in a folder of the turn's on the far side: each one component, no leading dot."""
+    got = await _get(persona, turn_id, folder, cap_bytes=_NAMES_BYTES)
+    if isinstance(got, Failure):
+        return got
+    told: Any = got[0].get("names", [])
+    if not isinstance(told, list):
+        return Failure(FailureClass.MISSING, "the launcher did not list a folder")
+    listed = cast("list[object]", told)
+    return tuple(sorted(one for one in listed if isinstance(one, str) and _is_plain(one)))
+
+
+async def get(persona: Persona, turn_id: str, name: str, *, cap_bytes: int) -> bytes | Failure:
+    """Return the bytes of a file of the turn's on the far side; a failure too when there are more than `cap_bytes`."""
+    got = await _get(persona, turn_id, name, cap_bytes=cap_bytes + _HEADER_BYTES)
+    if isinstance(got, Failure):
+        return got
+    header, data = got
+    if header.get("size_bytes") != len(data) or len(data) > cap_bytes:
+        return Failure(FailureClass.CRASH, "a file of the far side did not come whole")
+    return data
+
+
+async def _get(
+    persona: Persona, turn_id: str, name: str, *, cap_bytes: int
+) -> tuple[dict[str, Any], bytes] | Failure:
+    line = json.dumps({"name": name}).encode() + b"\n"
+    words = ("--get", turn_id)
+    asked = await _say(persona.binary, words, line, timeout_s=_PUT_S, cap_bytes=cap_bytes)
+    if asked.code in _NO_SUCH:
+        return {}, b""
+    if asked.code != 0:
+        return _failure(asked)
+    head, _, data = asked.stdout.partition(b"\n")
+    try:
+        header: Any = json.loads(head)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        return Failure(FailureClass.MISSING, "the launcher did not say what it hands out")
+    return cast("dict[str, Any]", header), data
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and not name.startswith(".") and "/" not in name and name.isprintable()
+
+
 @dataclass(frozen=True, slots=True)
 class Sight:
     """What became of listing a folder there: `is_closed` None when it cannot be told (absent, out of reach)."""
@@ -98,13 +149,15 @@ def look(persona: Persona, folder: str) -> Sight:
     return Sight(folder, is_closed=is_refused or None, said=evidence_of(asked.stderr) or asked.why)
 
 
-async def _say(launcher: str, words: tuple[str, ...], data: bytes, *, timeout_s: float) -> Asked:
+async def _say(
+    launcher: str, words: tuple[str, ...], data: bytes, *, timeout_s: float, cap_bytes: int = _ANSWER_BYTES
+) -> Asked:
     return await ask_aside(
         (launcher, *words),
         data=data,
         env=launcher_environment(),
         timeout_s=timeout_s,
-        cap_bytes=_ANSWER_BYTES,
+        cap_bytes=cap_bytes,
     )
 
 

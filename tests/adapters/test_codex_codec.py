@@ -52,6 +52,15 @@ def test_hosted_search_is_off_exactly_when_the_network_is(wall):
     assert ('web_search="disabled"' in argv) is not wall[1]
 
 
+@pytest.mark.parametrize("wall", WALLS)
+def test_the_outbox_is_opened_to_the_one_sandbox_that_would_refuse_it(wall):
+    outbox = "/srv/persona/gode/turns/t/outbox"
+    argv = codex.ADAPTER.codec(request(sandbox=wall[0], network=wall[1], outbox=outbox)).argv()
+
+    opened = f'sandbox_workspace_write.writable_roots=["{outbox}"]' in argv
+    assert opened == (wall[0] is Sandbox.WORKSPACE_WRITE)
+
+
 @pytest.mark.parametrize("wall", [wall for wall in WALLS if wall[0] is Sandbox.WORKSPACE_WRITE])
 def test_workspace_write_does_not_write_to_tmp(wall):
     assert "sandbox_workspace_write.exclude_slash_tmp=true" in WALLS[wall]

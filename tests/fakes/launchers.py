@@ -22,8 +22,9 @@ def note(name, line):
         file.write(line + "\\n")
 verb = sys.argv[1]
 note("calls", " ".join(sys.argv[1:]))
-with open(os.path.join(here, "environ"), "w") as file:
+with open(os.path.join(here, f"environ.{{os.getpid()}}"), "w") as file:
     json.dump(dict(os.environ), file)
+os.replace(file.name, os.path.join(here, "environ"))
 if has(verb[2:] + ".exit") or has("exit"):
     print("the line to the other side is down", file=sys.stderr)
     sys.exit(int(has(verb[2:] + ".exit") or has("exit")))
@@ -37,6 +38,7 @@ elif verb == "--run":
     note("headers", line.decode().strip())
     if has("lost"):
         sys.exit(int(has("lost")))
+    os.makedirs(os.path.join(here, "far", header["turn"], "outbox"), exist_ok=True)
     os.chdir(header["cwd"])
     os.execvpe(header["argv"][0], header["argv"], header["env"])
 elif verb == "--put":
@@ -47,6 +49,16 @@ elif verb == "--put":
     with open(os.path.join(folder, name), "wb") as file:
         file.write(data)
     print(json.dumps({{"path": os.path.join(folder, name), "size_bytes": len(data)}}))
+elif verb == "--get":
+    path = os.path.join(here, "far", sys.argv[2], json.loads(sys.stdin.buffer.readline())["name"])
+    if not os.path.exists(path):
+        sys.exit(66)
+    if os.path.isdir(path):
+        print(json.dumps({{"names": os.listdir(path)}}))
+    else:
+        with open(path, "rb") as file:
+            data = file.read()
+        sys.stdout.buffer.write(json.dumps({{"size_bytes": len(data)}}).encode() + b"\\n" + data)
 """
 
 

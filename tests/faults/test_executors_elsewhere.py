@@ -74,7 +74,71 @@ def test_each_turn_asks_who_it_is_and_has_its_end_confirmed(place, launcher, wai
     until(lambda: launcher.calls[-1] == f"--stop {turns[-1]}", "the last stop")
 
     after_start = launcher.calls[launcher.calls.index("--run") - 1 :]
-    assert after_start == ["--probe", "--run", f"--stop {turns[0]}", "--probe", "--run", f"--stop {turns[1]}"]
+    assert after_start == [
+        *("--probe", "--run", f"--get {turns[0]}", f"--stop {turns[0]}"),
+        *("--probe", "--run", f"--get {turns[1]}", f"--stop {turns[1]}"),
+    ]
+
+
+_MAKER = """#!/bin/sh
+cat >/dev/null
+printf 'one' >"$TMPDIR/outbox/a.txt"
+printf '%s' "$SENT" >"$TMPDIR/outbox/b.txt"
+ln -s /etc/hostname "$TMPDIR/outbox/.hidden"
+echo '{"type":"thread.started","thread_id":"0199a213-81c0-7800-8aa1-bbab2a035a53"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"Two files."}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":2,"output_tokens":3}}'
+"""
+
+
+def making(place, waiting, sent):
+    """Let the executor of the other side leave two files, the second of them with the content `sent`."""
+    waiting.path.write_text(_MAKER)
+    place.write("codex_env", f"PATH={waiting.folder}:/usr/bin:/bin\nAPI_KEY={SECRET}\nSENT={sent}")
+    place.start()
+    return place.ask("two files, please")
+
+
+def test_files_left_on_the_other_side_are_fetched_before_its_folder_is_forgotten(place, launcher, waiting):
+    question = making(place, waiting, "two")
+    place.until_answered(question)
+
+    answers = place.answers_to(question)
+    contents = [place.person("ann").get(one["media"]["url"]).content for one in answers if "media" in one]
+    assert [one["type"] for one in answers] == ["text", "file", "file"]
+    assert contents == [b"one", b"two"]
+    turn = launcher.headers[0]["turn"]
+    until(lambda: launcher.calls[-1] == f"--stop {turn}", "the stop")
+    assert [one for one in launcher.calls if turn in one] == [*[f"--get {turn}"] * 3, f"--stop {turn}"]
+
+
+def test_a_secret_in_a_file_of_the_other_side_is_kept_here(place, launcher, waiting):
+    question = making(place, waiting, SECRET)
+    until(lambda: place.turn_of(question)[2] == "leak", "the leak")
+
+    assert place.answers_to(question) == []
+    (kept,) = (place.home / "turns").iterdir()
+    assert sorted(one.name for one in kept.iterdir()) == ["0-a.txt", "1-b.txt", "answer.txt"]
+
+
+@pytest.mark.parametrize("code", [255, 78, 64])
+def test_an_outbox_out_of_reach_does_not_cost_the_answer(place, launcher, waiting, code):
+    launcher.ends_with(code, "get")
+    question = making(place, waiting, "two")
+    place.until_answered(question)
+
+    assert [one["text"] for one in place.answers_to(question)] == ["Two files."]
+
+    def lines():
+        return [one["text"] for one in place.own() if not one.get("answers")]
+
+    if code == 64:  # a launcher that does not know the verb has no files to be told of
+        place.until_answered(place.ask("and once more"))
+        assert lines() == []
+    else:
+        until(lines, "the line about the files")
+        assert "could not send: 1" in lines()[0]
 
 
 BROKEN = {
@@ -163,7 +227,7 @@ def test_a_file_is_carried_over_and_named_as_it_is_called_there(place, launcher,
     place.until_answered(sent.json()["id"])
 
     turn = launcher.headers[0]["turn"]
-    (carried,) = (launcher.folder / "far" / turn).iterdir()
+    (carried,) = [one for one in (launcher.folder / "far" / turn).iterdir() if one.name != "outbox"]
     assert carried.read_bytes() == notes
     assert str(carried) in (waiting.folder / "prompt").read_text()
     assert str(place.home) not in (waiting.folder / "prompt").read_text()
