@@ -146,7 +146,7 @@ def test_names_are_made_safe(name, safe):
 HIDDEN = {
     "plain": SECRET.encode(),
     "in a text": f"the key is {SECRET}.".encode(),
-    "utf-16": SECRET.encode("utf-16-le"),
+    "utf-16": SECRET.encode("utf-16"),
     "among binary": b"\xff\xfe\0" + SECRET.encode() + b"\xff",
     "with zero-width characters": "\u200b".join(SECRET).encode(),
     "percent-encoded": "".join(f"%{ord(one):02x}" for one in SECRET).encode(),

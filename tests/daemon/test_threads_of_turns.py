@@ -92,6 +92,7 @@ async def test_the_hand_over_posts_nothing_and_its_tokens_count(stage):
             Answer("three", thread="t-2", total=Counter(2_000, 0, 9)),
         ]
         await stage.until_answered(stage.ask("second"))
+        assert stage.store.threads.get(stage.cid).input_tokens == 800
         await stage.until_answered(stage.ask("third"))
 
         assert usage_of(stage) == [(5_000, 10, None), (1_500, 25, None), (1_200, 4, None)]
