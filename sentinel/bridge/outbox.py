@@ -56,6 +56,15 @@ class Found:
     left: int = 0
 
 
+def is_empty(outbox: str) -> bool:
+    """Return whether there is nothing to collect, as after most turns: a look that needs no thread of its own."""
+    try:
+        with os.scandir(outbox) as scan:
+            return next(scan, None) is None
+    except OSError:
+        return True
+
+
 def collect(home: Path, folder: Path, limits: Limits) -> Found:
     """Read the outbox in a turn's `folder`, which lies in the persona's `home`. Blocking; never raises for what lies there."""
     where = f"{folder.relative_to(home)}/{FOLDER}"

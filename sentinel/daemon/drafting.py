@@ -5,10 +5,9 @@ away is waited for. Source: spec 02 section 4 "reply", section 7 (`leak`, `rejec
 """
 
 import asyncio
-from pathlib import Path
 
 from sentinel.bridge.draft import Draft, draft
-from sentinel.bridge.outbox import Found, collect, holds_secret, safe_name, upload
+from sentinel.bridge.outbox import Found, collect, holds_secret, is_empty, safe_name, upload
 from sentinel.core.errors import RateLimited, Rejected, Unavailable
 from sentinel.core.model import Account
 from sentinel.core.outcome import Answer, Failure, FailureClass
@@ -80,7 +79,7 @@ class Drafting:
             return Found()
         if case.persona.far is not None:
             return await self._far.fetch(case.turn_id, case.persona)
-        if not Path(case.outbox).exists():
+        if is_empty(case.outbox):
             return Found()
         return await asyncio.to_thread(collect, case.home, case.folder, case.persona.limits)
 
