@@ -24,7 +24,7 @@ from sentinel.core.codec import Codec, Ended, EndedBy, Event, ExitStatus, Progre
 from sentinel.core.errors import Exit, SentinelError
 from sentinel.core.evidence import masked, without_controls
 from sentinel.pipes import Inflow, Outflow
-from sentinel.reaper import MARKER, adopt_orphans, stop_stranger
+from sentinel.reaper import MARKER, adopt_orphans, reap_orphans, stop_stranger
 
 __all__ = [
     "MARKER",
@@ -33,6 +33,7 @@ __all__ = [
     "SpawnFailed",
     "Turn",
     "adopt_orphans",
+    "reap_orphans",
     "start",
     "start_program",
     "stop_stranger",
@@ -223,6 +224,8 @@ class Turn:
     async def gone(self) -> None:
         """Return when nothing of the tree lives and all is reaped. Raises `SentinelError` if something cannot be ended."""
         await self._gone.wait()
+        if self._sweeping is not None and self._sweeping.done() and self._sweeping.exception() is not None:
+            self._sweeping = self._loop.create_task(self._tree.end_all())  # it may have ended since
         if self._sweeping is not None:
             await asyncio.shield(self._sweeping)
 

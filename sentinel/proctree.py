@@ -97,6 +97,17 @@ def send(seen: Seen, number: signal.Signals) -> None:
             os.close(handle)
 
 
+def may_signal(seen: Seen) -> bool:
+    """Return whether the kernel lets us signal this process: not one of another user."""
+    try:
+        os.kill(seen.pid, 0)
+    except PermissionError:
+        return False
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def become_subreaper() -> bool:
     """Make this process the parent of every orphan beneath it; return whether the kernel can."""
     import ctypes

@@ -46,6 +46,14 @@ def adopt_orphans() -> None:
     _family.adopts = proctree.become_subreaper()
 
 
+def reap_orphans() -> None:
+    """Reap the adopted that have ended: also those of another user, which we could not end ourselves (a sudo)."""
+    for one in _family.orphans() if _family.adopts else ():
+        if one.is_zombie:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(one.pid, os.WNOHANG)
+
+
 def started(pid: int) -> None:
     """Say that this process started `pid` itself and will reap it itself."""
     _family.started.add(pid)
@@ -58,6 +66,7 @@ class Tree:
         self._root = 0
         self._mark = mark_of(marker)
         self._known: dict[int, Seen] = {}
+        reap_orphans()
         if _family.adopts and not _family.trees:
             _family.foreign = frozenset(proctree.own_children() - _family.started)
         _family.trees.add(self)
@@ -164,11 +173,16 @@ def _strangers(pid: int, started: int, mark: bytes, ended: dict[int, Seen]) -> l
 
 
 def _live(found: list[Seen]) -> list[Seen]:
-    """Return each once, without ourselves and without the dead that somebody else must reap."""
+    """Return each once, without ourselves, the dead that somebody else must reap, and what only another user may end.
+
+    The last are what a launcher became, or started; its far side ends them (docs/launcher.md).
+    """
     me = os.getpid()
-    return list(
-        {one.pid: one for one in found if one.pid != me and (not one.is_zombie or one.parent == me)}.values()
-    )
+    return [one for one in {one.pid: one for one in found}.values() if one.pid != me and _is_for_us(one, me)]
+
+
+def _is_for_us(one: Seen, me: int) -> bool:
+    return one.parent == me if one.is_zombie else proctree.may_signal(one)
 
 
 def _kill(one: Seen, number: signal.Signals = signal.SIGKILL) -> None:

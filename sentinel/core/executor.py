@@ -43,7 +43,16 @@ def check_executor(facts: HomeFacts, adapters: Adapters) -> str:
     if not adapter.needs_binary:
         return f"{adapter.name} is built in, runs as {user}"
     path = standing_program(facts, adapter)
-    return f"{path}, {far.check(facts, adapter, user) if user != facts.user else f'runs as {user}'}"
+    if user != facts.user:
+        return f"{path}, {far.check(facts, adapter, user)}"
+    if isinstance(facts.program, ProgramFacts) and facts.program.is_launcher:
+        file = f"{adapter.name}_user"
+        raise Broken(
+            f"{adapter.name}_bin is a launcher to another user, and {file} names nobody but {facts.user}",
+            f"write the user that the executor must run as into {facts.home}/{file}",
+            file=file,
+        )
+    return f"{path}, runs as {user}"
 
 
 def standing_program(facts: HomeFacts, adapter: Adapter) -> str:
@@ -60,7 +69,19 @@ def standing_program(facts: HomeFacts, adapter: Adapter) -> str:
             raise Broken(f"{file} is {path}, which {why}", mend, file=file)
         case ProgramFacts() as program:
             _must_run(program, path, file)
+            if far.is_elsewhere(facts, adapter):
+                _must_be_launcher(program, path, adapter, file)
     return path
+
+
+def _must_be_launcher(program: ProgramFacts, path: str, adapter: Adapter, file: str) -> None:
+    """Refuse the executor itself where its launcher belongs: not even a probe may start one as the running user."""
+    for one in (path, program.path):
+        if one.rpartition("/")[2].partition(".")[0] == adapter.name:
+            what = f"{file} is {path}, which is {adapter.name} itself, and {adapter.name}_user names another user"
+            raise Broken(
+                what, "name the launcher that reaches that user (sentinel persona launcher)", file=file
+            )
 
 
 def check_model(facts: HomeFacts) -> str:

@@ -66,6 +66,8 @@ class ProgramFacts:
     is_directory: bool
     is_executable: bool
     mode: int
+    is_launcher: bool = False
+    """Whether it says of itself that it is a launcher (docs/launcher.md)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Source: docs/launcher.md; spec 02 sections 2 and 4.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +20,11 @@ from sentinel.core.persona import Persona
 from sentinel.daemon.log import Log
 from sentinel.home import far_side
 from sentinel.home.environment import child_environment
-from sentinel.process import MARKER
+from sentinel.process import MARKER, reap_orphans
+from sentinel.store.store import Store
 
+_OPEN = "far_open"
+_LINGER_S = 6.0
 _OVERTIME_S = 60.0
 """How much later than ours the far side's own limit ends a turn, should nobody be left to end it."""
 
@@ -42,18 +46,22 @@ def launched(codec: Codec, persona: Persona, adapter: Adapter, folder: Path) -> 
 class FarSide:
     """What was begun there and is not known to be over."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._open: dict[str, str] = {}
+    def __init__(self, store: Store, log: Log) -> None:
+        self._store, self._log = store, log
+        self._open: dict[str, str] = json.loads(store.meta(_OPEN) or "{}")
         self._settling: asyncio.Task[None] | None = None
 
     def began(self, turn_id: str, persona: Persona) -> None:
         """Note that something of this turn is, or may be, on the other side."""
-        if persona.far is not None:
+        if persona.far is not None and self._open.get(turn_id) != persona.binary:
             self._open[turn_id] = persona.binary
+            self._keep()
 
     def over(self, after: Callable[[], Awaitable[None]]) -> None:
-        """The turn has ended here: have its end there confirmed once `after` is done, while other work goes on."""
+        """The turn has ended here: have its end there confirmed, while other work goes on.
+
+        An executor that answered may linger, so `after` (its end here) is waited for, but not for ever: what keeps it may be there.
+        """
         if self._open and (self._settling is None or self._settling.done()):
             self._settling = asyncio.create_task(self._settle_after(after))
             self._settling.add_done_callback(_see)
@@ -101,8 +109,13 @@ class FarSide:
         return Found(tuple(files), left)
 
     async def _settle_after(self, after: Callable[[], Awaitable[None]]) -> None:
-        await after()
-        await self._settle("")
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                await after()
+        except TimeoutError:
+            pass
+        finally:
+            await self._settle("")
 
     async def _settle(self, but: str) -> Failure | None:
         for turn_id, launcher in [one for one in self._open.items() if one[0] != but]:
@@ -111,7 +124,13 @@ class FarSide:
                 self._log.warning("the end of a turn is not confirmed", turn=turn_id, why=failure.evidence)
                 return Failure(FailureClass.UNAVAILABLE, f"turn {turn_id} may live on: {failure.evidence}")
             self._open.pop(turn_id, None)
+            self._keep()
+            reap_orphans()  # a sudo whose end came from there
         return None
+
+    def _keep(self) -> None:
+        """Make the list durable: a turn that outlives this process is ended before the next process begins anything there."""
+        self._store.keep(_OPEN, json.dumps(self._open))
 
 
 def _see(task: "asyncio.Task[None]") -> None:

@@ -51,7 +51,7 @@ class Turner:
         self._roster, self._window, self._clock, self._log = roster, window, clock, log
         self.running: Running | None = None
         self._threads = Threads(store, clock=clock, log=log)
-        self._far = FarSide(log)
+        self._far = FarSide(store, log)
         self._drafting = Drafting(room, store, me, roster=roster, far=self._far, clock=clock, log=log)
         self._execution = Execution(store, clock, log, far=self._far, on_running=on_running)
 

@@ -35,6 +35,9 @@ from sentinel.whitelist.refusal import PathRefused, Rule
 VALUE_CAP_BYTES = 64 * 1024
 TASK_CAP_BYTES = 256 * 1024
 
+_LAUNCHER = b"\n# Launcher: reaches another user"
+_BEGINNING_BYTES = 512
+
 
 def read(home: Path, *, instead: Mapping[str, bytes | None] | None = None) -> HomeFacts:
     """Return everything that the gate may know of `home`.
@@ -148,7 +151,27 @@ def _program(path: str | None) -> ProgramFacts | Unresolved | None:
     except OSError as fault:
         return Unresolved(_lost(path, fault))
     mode = status.st_mode
-    return ProgramFacts(real, stat.S_ISREG(mode), stat.S_ISDIR(mode), runs, stat.S_IMODE(mode))
+    is_regular = stat.S_ISREG(mode)
+    return ProgramFacts(
+        real,
+        is_regular,
+        stat.S_ISDIR(mode),
+        runs,
+        stat.S_IMODE(mode),
+        is_launcher=is_regular and _LAUNCHER in _beginning(real),
+    )
+
+
+def _beginning(path: str) -> bytes:
+    """Return the first lines of a program, nothing of one that may be run but not read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, _BEGINNING_BYTES)
+    finally:
+        os.close(fd)
 
 
 def _directory(path: str | None) -> EnteredFacts | Unresolved | None:

@@ -28,7 +28,7 @@ _NO_SUCH: Final = (Exit.USAGE, Exit.NOT_DELIVERED)
 """64: a launcher that does not know the verb; 66: there is no such file."""
 _LISTING_BYTES: Final = 64 * 1024 * 1024
 _LS_REFUSED: Final = (1, 2)
-_REFUSED: Final = "Permission denied"
+_REFUSED: Final = ": Permission denied"
 
 
 def probe(question: Question) -> Far:
@@ -120,33 +120,57 @@ def _is_plain(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What became of listing a folder there: `is_closed` None when it cannot be told (absent, out of reach)."""
+    """What became of going to a folder there: `is_closed` None when it cannot be told (absent, no folder, out of reach)."""
 
     folder: str
     is_closed: bool | None
     said: str
 
 
-def look(persona: Persona, folder: str) -> Sight:
-    """Have the other user try to list a folder: what the kernel says to it, in its own words."""
+def look(persona: Persona, folder: str, *, turn: str) -> Sight:
+    """Have the other user try to enter a folder, and to list it; what the kernel says to it, in its own words.
+
+    A folder that can be entered is open even where it cannot be listed: what lies in it may be known by name.
+    """
+    said = ""
+    for words, done in (
+        (("/bin/ls", "-d", f"{folder}/."), "can enter it"),
+        (("/bin/ls", "-a", folder), "can list it"),
+    ):
+        asked = _look(persona, words, turn)
+        if asked.code == 0:
+            return Sight(folder, is_closed=False, said=done)
+        if asked.code not in _LS_REFUSED or not asked.stderr.rstrip().endswith(_REFUSED):
+            return Sight(folder, is_closed=None, said=evidence_of(asked.stderr) or asked.why)
+        said = evidence_of(asked.stderr)
+    return Sight(folder, is_closed=True, said=said)
+
+
+def _look(persona: Persona, words: tuple[str, ...], turn: str) -> Asked:
     header = {
-        "argv": ["/bin/ls", "-a", folder],
+        "argv": list(words),
         "cwd": persona.cwd,
         "env": {"PATH": PATH, "LC_ALL": "C"},
-        "turn": "wall",
+        "turn": turn,
         "user": persona.user,
     }
-    asked = ask(
+    return ask(
         (persona.binary, "--run"),
         data=json.dumps(header).encode() + b"\n",
         env=launcher_environment(),
         timeout_s=_PROBE_S,
         cap_bytes=_LISTING_BYTES,
     )
-    if asked.code == 0:
-        return Sight(folder, is_closed=False, said="")
-    is_refused = asked.code in _LS_REFUSED and _REFUSED in asked.stderr
-    return Sight(folder, is_closed=is_refused or None, said=evidence_of(asked.stderr) or asked.why)
+
+
+def forget(persona: Persona, turn: str) -> None:
+    """Remove what such a look left there."""
+    ask(
+        (persona.binary, "--stop", turn),
+        env=launcher_environment(),
+        timeout_s=_STOP_S,
+        cap_bytes=_ANSWER_BYTES,
+    )
 
 
 async def _say(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel.core.far import question, read_answer
 from sentinel.core.facts import (
     DirectoryFacts,
+    EnteredFacts,
     FarFacts,
     FarSilent,
     HomeFacts,
@@ -17,6 +17,7 @@ from sentinel.core.facts import (
     ProgramFacts,
     Unresolved,
 )
+from sentinel.core.far import question, read_answer
 from sentinel.core.gate import Passed, judge
 from sentinel.home.executors import ADAPTERS
 
@@ -179,3 +180,29 @@ def test_no_answer_breaks_the_reader_and_only_zero_is_a_yes(code, stdout, stderr
     said = read_answer(code, stdout, stderr, "too late")
 
     assert isinstance(said, FarSilent) or code == 0
+
+
+@pytest.mark.parametrize("path", ["/opt/codex", "/opt/bin/codex.js"])
+def test_the_executor_itself_is_no_launcher_and_is_not_even_asked(path):
+    """Else a probe would start it as the running user."""
+    program = replace(BASE.program, path=path)
+
+    found = refused(replace(BASE, program=program, far=None))
+
+    assert list(found) == ["executor"]
+    assert "codex itself" in found["executor"].what
+
+
+@pytest.mark.parametrize("user", [None, "ann"])
+def test_a_launcher_without_another_user_is_refused(user):
+    """A lost codex_user must not make a sandboxed persona a core one."""
+    files = {name: fact for name, fact in BASE.files.items() if name != "codex_user"}
+    if user:
+        files["codex_user"] = Present(f"{user}\n".encode(), 0o600, ME)
+    program = replace(BASE.program, is_launcher=True)
+    cwd = EnteredFacts("/home/box/room")
+
+    found = refused(replace(BASE, files=files, program=program, cwd=cwd, far=None))
+
+    assert list(found) == ["executor"]
+    assert "launcher to another user" in found["executor"].what

@@ -19,6 +19,7 @@ from sentinel.core.facts import (
     Unreadable,
     Unresolved,
 )
+from sentinel.home import launcher
 from sentinel.home.facts import TASK_CAP_BYTES, VALUE_CAP_BYTES, read
 from tests.fakes.persona_homes import make_home
 
@@ -212,3 +213,15 @@ def _timed(home):
     start = time.perf_counter()
     read(home.path)
     return time.perf_counter() - start
+
+
+@pytest.mark.parametrize(
+    "way", [launcher.Sudo("box"), launcher.Ssh("box", "127.0.0.1", 22, "/home/ann/k", "/home/ann/h")]
+)
+def test_a_shipped_launcher_is_known_by_what_it_says_of_itself(tmp_path, way):
+    home = make_home(tmp_path)
+    home.binary.write_bytes(launcher.near(way))
+
+    assert read(home.path).program.is_launcher
+    home.binary.write_text("#!/bin/sh\n# Launcher: reaches nobody\n")
+    assert not read(home.path).program.is_launcher

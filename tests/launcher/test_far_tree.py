@@ -229,3 +229,80 @@ def test_stop_ends_nothing_of_another_turn(far):
         child.stdin.close()
     assert child.wait(10) == 0
     assert os.path.isdir(far.turns / "another")
+
+
+CHAIN = """
+import os, sys, time
+for _ in range(1500):
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+os.closerange(0, 64)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans become the far side's own on Linux only")
+def test_one_that_forks_and_ends_all_the_time_is_not_outrun(far, tmp_path):
+    """A list of processes can be outrun; that no child is left cannot."""
+    (tmp_path / "chain.py").write_text(CHAIN)
+
+    code = far.run(
+        f"for one in 1 2 3 4 5 6 7 8; do {sys.executable} -IS {tmp_path}/chain.py {far.word} & done; sleep 0.2"
+    )[0]
+
+    assert code == 0
+    assert far.alive() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a supervisor is found by its name in /proc")
+def test_stop_finds_a_turn_whose_folder_was_moved_away(far):
+    child = begin(far, f"mv {far.folder} {far.home}/moved; echo up; exec env -i sh -c ': WORD; sleep 60; :'")
+
+    assert far.stop()[0] == 0
+
+    assert child.wait(10) == 128 + signal.SIGTERM
+    assert far.alive() == []
+
+
+def test_a_supervisor_that_the_executor_stopped_is_ended_by_stop(far):
+    begin(far, "kill -STOP $PPID; echo up; : WORD; while :; do sleep 1; done")
+    begun_s = time.monotonic()
+
+    assert far.stop()[0] == 0
+
+    assert time.monotonic() - begun_s < 10
+    assert far.alive() == []
+
+
+DEEP = """
+import os
+for _ in range(1500):
+    os.mkdir("d" * 8)
+    os.chdir("d" * 8)
+os.mkdir("closed", 0)
+"""
+
+
+def test_stop_removes_a_folder_however_deep(far):
+    far.put("a.txt", b"here")
+
+    assert far.run(f"cd {far.folder} && exec {sys.executable} -ISc '{DEEP}'")[0] == 0
+
+    try:
+        assert far.stop() == (0, b"", "")
+        assert not far.folder.exists()
+    finally:  # what a failure leaves is too deep for the cleaning of temporary folders
+        subprocess.run(["/bin/rm", "-rf", far.turns], check=True)
+
+
+def test_stop_removes_a_link_in_the_folders_place_and_not_what_it_leads_to(far, tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").touch()
+    far.put("a.txt", b"here")
+
+    far.run(f"mv {far.folder} {far.home}/moved; ln -s {tmp_path}/precious {far.folder}")
+    code = far.stop()[0]
+
+    assert (tmp_path / "precious" / "file").exists()
+    assert code in (0, 78)

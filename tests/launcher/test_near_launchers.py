@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -107,7 +108,19 @@ def test_the_near_side_of_sudo_can_be_ended_though_sudo_cannot(sudo):
 
     child.terminate()
 
-    assert child.wait(5) == -signal.SIGTERM
+    assert child.wait(5) == 128 + signal.SIGTERM
+
+
+def test_a_sudo_that_stopped_itself_goes_on_when_the_near_side_is_ended(sudo, tmp_path):
+    """It stops when its command is stopped, and only its own session may wake it."""
+    sudo.stand_in("sudo", f"echo $$; kill -STOP $$; echo on >{tmp_path}/woken")
+    child = sudo.start("--run")
+    pid = int(child.stdout.readline())
+    assert until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+
+    child.terminate()
+
+    assert until((tmp_path / "woken").exists)
 
 
 # --- ssh

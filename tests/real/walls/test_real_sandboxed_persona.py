@@ -13,7 +13,7 @@ import pytest
 from tests.real.executors.real_world import loopback_only
 from tests.real.sentinel.real_house import spoken, until
 from tests.real.walls.far_house import FarHouse, install_executors, install_for_all
-from tests.real.walls.walls_world import KINDS, world
+from tests.real.walls.walls_world import KINDS, home_of, world
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -169,6 +169,59 @@ def test_nothing_of_the_far_tree_lives_ten_seconds_later(house, walls, how):
         house.until_state(question, "parked")
 
 
+# Kills its supervisor, as a machine without memory might, and leaves a child that carries the marker.
+ORPHANS = """
+cat >/dev/null
+setsid /bin/sh -c 'trap "" TERM INT HUP; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
+sleep 0.5
+kill -9 $PPID
+while :; do sleep 1; done
+"""
+# Stops its supervisor, so that nobody over there hears that the connection dropped.
+DEAFENS = """
+cat >/dev/null
+trap '' TERM INT HUP
+kill -STOP $PPID
+while :; do sleep 1; done
+"""
+
+
+def test_a_far_side_that_was_killed_leaves_nothing_and_blocks_nobody(house, walls):
+    marks = house.stand_in(ORPHANS)
+    question = house.ask(house.room, "work")
+    until(lambda: marks.exists() and house.until_failed(question), "the failed turn")
+
+    assert walls.wait_for_empty_box(10.0) == []
+    house.stand_in(ANSWERS)
+
+    assert house.until_answered(house.ask(house.room, "and now?"))["text"] == "from the box"
+
+
+def test_a_far_side_that_was_stopped_ends_within_ten_seconds_of_a_stop(house, walls):
+    marks = house.stand_in(DEAFENS)
+    question = house.ask(house.room, "work")
+    until(lambda: marks.exists() and len(walls.alive_of_box()) >= 2, "the far tree")
+
+    house.ask(house.room, "/stop")
+
+    assert walls.wait_for_empty_box(10.0) == []
+    house.until_state(question, "parked")
+
+
+def test_what_a_killed_sentinel_left_is_ended_before_anything_begins_there(house, walls):
+    marks = house.stand_in(DEAFENS)
+    question = house.ask(house.room, "work")
+    until(lambda: marks.exists() and len(walls.alive_of_box()) >= 2, "the far tree")
+    left = walls.alive_of_box()
+    house.end(signal.SIGKILL)
+
+    house.stand_in(ANSWERS)
+    house.start()
+    house.until_answered(question)
+
+    assert set(left).isdisjoint(walls.alive_of_box())
+
+
 def test_a_killed_sentinel_answers_once_after_its_restart(house, walls):
     marks = house.stand_in(HOSTILE)
     question = house.ask(house.room, "work")
@@ -208,14 +261,22 @@ def test_the_wall_can_be_shown(walls, tools):
     try:
         house.open()
         closed = [walls.workspace, house.base / "homes", walls.workspace / "not-there"]
+        ajar = walls.folder / "ajar"
+        (ajar / "deep").mkdir(parents=True)
+        ajar.chmod(0o711)
+        absent = walls.folder / "absent: Permission denied"
 
         said = house.cli("persona", "wall", "gode", *map(str, closed))
 
         assert [line.partition(":")[0] for line in said.splitlines()] == ["closed"] * 3
         assert said.count("Permission denied") == 3
-        assert "OPEN: /usr" in house.cli("persona", "wall", "gode", str(walls.workspace), "/usr", code=78)
-        house.cli("persona", "wall", "gode", "/not/there", code=69)
+        said = house.cli("persona", "wall", "gode", str(walls.workspace), str(ajar), str(absent), code=78)
+        assert [line.partition(":")[0] for line in said.splitlines()] == ["closed", "OPEN", "unknown"]
+        ajar.chmod(0o704)
+        assert "can list it" in house.cli("persona", "wall", "gode", str(ajar), code=78)
+        house.cli("persona", "wall", "gode", str(absent), code=69)
         house.cli("persona", "wall", "gode", "relative", code=64)
+        assert [one for one in (home_of(walls.box) / ".hoop-turns").iterdir() if "wall" in one.name] == []
     finally:
         house.close()
 
