@@ -9,13 +9,12 @@ from sentinel.core.commands import Command, CommandKind
 from sentinel.core.journal import State
 from sentinel.core.model import Message
 from sentinel.core.notices import Notice
-from sentinel.core.ports import Clock
 from sentinel.daemon.condition import Conditions
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.turn import Turner
 from sentinel.daemon.worker import Worker
 from sentinel.store.records import TriggerChange
-from sentinel.store.store import Store
 
 _ASIDE = (State.PARKED, State.REJECTED, State.NEEDS_HUMAN)
 
@@ -24,20 +23,12 @@ class Commands:
     """Carries commands out, for the room and for `control.sock` alike."""
 
     def __init__(
-        self,
-        store: Store,
-        turner: Turner,
-        worker: Worker,
-        postman: Postman,
-        conditions: Conditions,
-        *,
-        locale: notices.Locale,
-        clock: Clock,
+        self, ground: Ground, turner: Turner, worker: Worker, postman: Postman, conditions: Conditions
     ) -> None:
-        self._store, self._turner, self._worker = store, turner, worker
+        self._store, self._turner, self._worker = ground.store, turner, worker
         self._postman, self._conditions = postman, conditions
-        self._locale: notices.Locale = locale
-        self._clock = clock
+        self._locale: notices.Locale = ground.persona.locale
+        self._clock = ground.clock
 
     def obey(self, message: Message, command: Command) -> None:
         """Carry out a command from the room and confirm it with one line there."""

@@ -12,21 +12,20 @@ from dataclasses import dataclass
 
 from sentinel.core.commands import Command
 from sentinel.core.errors import RoomError, Unauthorized
-from sentinel.core.model import Account, Conversation, Member, Message
+from sentinel.core.model import Conversation, Member, Message
 from sentinel.core.persona import Persona
-from sentinel.core.ports import Clock, Connected, Disconnected, MembersChanged, Rang, Room, Superseded
+from sentinel.core.ports import Connected, Disconnected, MembersChanged, Rang, Superseded
 from sentinel.core.triage import Decision, Obey, Skip, Wake, names_me, triage, word
 from sentinel.core.triage import Reason as Why
 from sentinel.daemon.first_start import first_start
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.guard import STOPPED_BY
-from sentinel.daemon.log import Log
 from sentinel.daemon.owed import obey_what_is_owed
 from sentinel.daemon.pulls import Pulls
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.watchdog import Pulse
 from sentinel.daemon.window import Window
 from sentinel.store.inbox import ConversationState, Taken
-from sentinel.store.store import Store
 
 _CONNECTION = "connection"
 
@@ -52,9 +51,7 @@ class Intake:
 
     def __init__(
         self,
-        room: Room,
-        store: Store,
-        me: Account,
+        ground: Ground,
         *,
         guarded: frozenset[str] | None,
         roster: Roster,
@@ -62,18 +59,16 @@ class Intake:
         persona: Callable[[], Persona],
         heard: Heard,
         pulse: Pulse,
-        clock: Clock,
-        log: Log,
     ) -> None:
         """`guarded` are the conversations of the command line; None means all that the account is in.
 
         `pulse` is told of each pull and each ring at work (the watchdog's evidence).
         """
-        self._room, self._store, self._me = room, store, me
+        self._room, self._store, self._me = ground.room, ground.store, ground.me
         self._guarded, self._roster, self._window = guarded, roster, window
         self._persona, self._heard, self._pulse = persona, heard, pulse
-        self._clock, self._log = clock, log
-        self._pulls = Pulls(self._pull, clock=clock, log=log)
+        self._clock, self._log = ground.clock, ground.log
+        self._pulls = Pulls(self._pull, clock=ground.clock, log=ground.log)
 
     async def run(self) -> None:
         """Listen until `session.superseded`; raises `Unauthorized` when the room no longer knows us."""

@@ -59,30 +59,18 @@ class Sentinel:
         """
         self._ground, self._guarded, self._notifier = ground, guarded, notifier
         self._pulse = pulse = Pulse(asyncio.get_running_loop().time)
-        home, room, store, me, clock, log = (
-            ground.home, ground.room, ground.store, ground.me, ground.clock, ground.log,
-        )  # fmt: skip
+        room, store, clock, log = ground.room, ground.store, ground.clock, ground.log
         self._persona, self._persona_at = ground.persona, clock.now().timestamp()
         self._roster = Roster(room)
         # One more than a block can hold: a full window then answers for the longest block.
         self._window = Window(ground.persona.limits.block_messages + 1)
         self._conditions = Conditions(store)
         self._presence = Presence(room, clock, log)
-        self.turner = Turner(
-            home,
-            room,
-            store,
-            me,
-            roster=self._roster,
-            window=self._window,
-            clock=clock,
-            log=log,
-            on_running=self._show_running,
-        )
+        self.turner = Turner(ground, roster=self._roster, window=self._window, on_running=self._show_running)
         self._postman = Postman(
-            Deliverer(room, store.turns, me, clock),
+            Deliverer(room, store.turns, ground.me, clock),
             store,
-            account=me.uid,
+            account=ground.me.uid,
             persona=ground.persona.name,
             clock=clock,
             log=log,
@@ -98,38 +86,24 @@ class Sentinel:
         )
         self._crashes = CrashCounter(store, self._conditions, clock=clock, log=log)
         self._worker = Worker(
+            ground,
             self.turner,
             self._postman,
             self._presence,
-            store,
             self._conditions,
             self._aftermath,
             self._crashes,
-            clock=clock,
-            log=log,
             on_round=lambda: pulse.on(_TURNS),
         )
-        self.commands = Commands(
-            store,
-            self.turner,
-            self._worker,
-            self._postman,
-            self._conditions,
-            locale=ground.persona.locale,
-            clock=clock,
-        )
+        self.commands = Commands(ground, self.turner, self._worker, self._postman, self._conditions)
         self._intake = Intake(
-            room,
-            store,
-            me,
+            ground,
             guarded=guarded,
             roster=self._roster,
             window=self._window,
             persona=self._current_persona,
             heard=Heard(self._worker.ring, self._obey, self._missed, self._guard.stopped, self._link),
             pulse=pulse,
-            clock=clock,
-            log=log,
         )
 
     async def run(self, *, on_ready: Callable[[], object] = lambda: None) -> Exit:

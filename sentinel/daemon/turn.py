@@ -6,16 +6,13 @@ Source: spec 02 sections 2 to 5.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from sentinel.bridge.fetch import fetch
 from sentinel.core.codec import EndedBy
 from sentinel.core.errors import Rejected, RoomError, Unauthorized
 from sentinel.core.gate import GateRefused
-from sentinel.core.model import Account
 from sentinel.core.outcome import Failure, FailureClass
 from sentinel.core.persona import Persona
-from sentinel.core.ports import Clock, Room
 from sentinel.core.turns import Queued
 from sentinel.daemon import folders
 from sentinel.daemon.case import Case
@@ -23,31 +20,21 @@ from sentinel.daemon.drafting import Drafting
 from sentinel.daemon.ends import Drafted, Failed, Refusal, TurnEnd, ended_by_us
 from sentinel.daemon.execution import Execution, Running
 from sentinel.daemon.far import FarSide
-from sentinel.daemon.log import Log
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.roster import Roster
 from sentinel.daemon.threads import Threads
 from sentinel.daemon.window import Window
 from sentinel.home.examine import examine_aside
-from sentinel.store.store import Store
 
 
 class Turner:
     """Runs the turns of one persona, one after the other."""
 
     def __init__(
-        self,
-        home: Path,
-        room: Room,
-        store: Store,
-        me: Account,
-        *,
-        roster: Roster,
-        window: Window,
-        clock: Clock,
-        log: Log,
-        on_running: Callable[[Running], None],
+        self, ground: Ground, *, roster: Roster, window: Window, on_running: Callable[[Running], None]
     ) -> None:
-        self._home, self._room, self._store, self._me = home, room, store, me
+        room, store, me, clock, log = ground.room, ground.store, ground.me, ground.clock, ground.log
+        self._home, self._room, self._store, self._me = ground.home, room, store, me
         self._roster, self._window, self._clock, self._log = roster, window, clock, log
         self.running: Running | None = None
         self._threads = Threads(store, clock=clock, log=log)

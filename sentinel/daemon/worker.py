@@ -18,19 +18,17 @@ from sentinel.core.model import PresenceState
 from sentinel.core.notices import Notice
 from sentinel.core.outcome import Failure, FailureClass
 from sentinel.core.persona import Persona
-from sentinel.core.ports import Clock
 from sentinel.core.turns import Queued, next_batch, next_wake
 from sentinel.daemon.aftermath import Aftermath
 from sentinel.daemon.condition import Conditions, Death, Hold
 from sentinel.daemon.crash import CrashCounter
 from sentinel.daemon.ends import Drafted, Failed, Refusal
-from sentinel.daemon.log import Log
+from sentinel.daemon.ground import Ground
 from sentinel.daemon.postman import Postman
 from sentinel.daemon.presence import Presence
 from sentinel.daemon.turn import Turner
 from sentinel.store.database import Unwritable
 from sentinel.store.records import TriggerChange
-from sentinel.store.store import Store
 
 _BATCH_MOST = 200  # an answer names every trigger that it answers, and a room takes only so many names
 
@@ -40,23 +38,21 @@ class Worker:
 
     def __init__(
         self,
+        ground: Ground,
         turner: Turner,
         postman: Postman,
         presence: Presence,
-        store: Store,
         conditions: Conditions,
         aftermath: Aftermath,
         crashes: CrashCounter,
         *,
-        clock: Clock,
-        log: Log,
         on_round: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_round` is called each time that the loop goes round (the watchdog's evidence)."""
         self._turner, self._postman, self._presence = turner, postman, presence
         self._on_round = on_round
-        self._store, self._conditions = store, conditions
-        self._aftermath, self._clock, self._log = aftermath, clock, log
+        self._store, self._conditions = ground.store, conditions
+        self._aftermath, self._clock, self._log = aftermath, ground.clock, ground.log
         self._crashes = crashes
         self._rung = asyncio.Event()
         self._ending = False

@@ -116,7 +116,13 @@ async def test_a_stop_before_the_executor_began_begins_none(stage, monkeypatch):
 
     monkeypatch.setattr(process, "start", start)
     persona = examine(stage.home.path, guarded=True).persona
-    execution = Execution(None, stage.clock, Lines(), far=FarSide(Lines()), on_running=lambda _: None)
+    execution = Execution(
+        None,
+        stage.clock,
+        Lines(),
+        far=FarSide(SimpleNamespace(meta=lambda _: None), Lines()),
+        on_running=lambda _: None,
+    )
     running = Running("t-1", "c1", 0.0, stop_by=EndedBy.STOP)
 
     outcome = await execution.run(SimpleNamespace(persona=persona, turn_id="t-1"), None, running)

@@ -24,6 +24,7 @@ OPENERS = {
     "app/imports.py": OWN,
     "app/service.py": "the program that a home names, and unit files at the paths where units live",
     "bridge/fetch.py": "media of a turn, under names the program makes, with O_NOFOLLOW in the turn's own folder",
+    "bridge/outbox.py": "whether the outbox of the turn's own folder holds anything; its files are opened by the whitelist",
     "cli/logs.py": OWN,
     "cli/main.py": "the null device",
     "cli/mentions.py": OPERATOR,
