@@ -108,7 +108,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < deadline_s:  # its orphans, where they come to us
             if os.waitpid(-child.pid, os.WNOHANG)[0] == 0:
-                time.sleep(_LOOK_AGAIN_S)
+                time.sleep(_LOOK_AGAIN_S)  # waitpid has no time limit, and this is a thread of its own
 
 
 class _Talk:

@@ -301,7 +301,7 @@ def _until(claim):
     end = time.monotonic() + WAIT_S
     while not claim():
         assert time.monotonic() < end
-        time.sleep(0.02)
+        time.sleep(0.02)  # a look at a condition, within a limit
 
 
 def serve(path, kept):

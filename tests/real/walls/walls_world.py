@@ -163,7 +163,7 @@ def until(condition, within_s):
     while not condition():
         if time.monotonic() > end_s:
             return False
-        time.sleep(0.02)
+        time.sleep(0.02)  # a look at a condition, within a limit
     return True
 
 
