@@ -96,6 +96,20 @@ def test_the_executors_own_events_decide():
     assert said.text == "done"
 
 
+@pytest.mark.parametrize(
+    "output", [b"", ANSWERED.splitlines(keepends=True)[0]], ids=["before", "in-the-middle"]
+)
+@pytest.mark.parametrize(
+    "stderr", ["", "Permission denied (publickey).", "401 unauthorized", "not logged in"]
+)
+def test_255_is_unreachable_whatever_is_said_beside_it(output, stderr):
+    """What ssh complains of is not the executor's own error channel."""
+    said = outcome(255, stderr=stderr, output=output)
+
+    assert isinstance(said, Failure)
+    assert said.kind is FailureClass.UNAVAILABLE
+
+
 def test_255_is_an_outage_and_no_death():
     """Spec 02 section 2: ssh's own 255 is "unavailable", not death."""
     said = outcome(255, stderr="ssh: connect to host 127.0.0.1 port 22: Connection refused")
